@@ -1,0 +1,271 @@
+// Package gotool builds programs from pinned Go modules, for machines that can
+// reach a module proxy but no registry and no release page. It never picks a
+// version itself: each tool is a recipe, a folder under recipes/ that holds the
+// module and its version (recipe.yaml) and the complete, checksummed list of
+// what it is built from (go.mod.in, go.sum.in).
+//
+// A built tool is kept in the cache folder under the digest of its recipe, so
+// that a changed recipe builds anew and an unchanged one costs a stat.
+package gotool
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed recipes
+var recipes embed.FS
+
+// buildTimeout bounds one tool's download and build. The engine, the largest,
+// takes about four minutes on two idle cores.
+const buildTimeout = 40 * time.Minute
+
+// inSuffix marks a recipe's files: a folder with a file called go.mod would be
+// a module of its own, and go:embed leaves those out.
+const inSuffix = ".in"
+
+// Recipe says what a tool is built from.
+type Recipe struct {
+	Name string `yaml:"-"`
+	// Module and Version name the module that holds the programs.
+	Module  string `yaml:"module"`
+	Version string `yaml:"version"`
+	// Binaries maps each program's file name to its package, relative to
+	// Module ("." for the module's root).
+	Binaries map[string]string `yaml:"binaries"`
+	// Go is the toolchain's version, so that every machine builds the same
+	// programs; the Go SDK's code generator also writes it into the go.mod of
+	// modules, which the golang image of images.yaml must then satisfy.
+	Go string `yaml:"go"`
+	// Variables are set in the programs by the linker (-X).
+	Variables map[string]string `yaml:"variables"`
+
+	digest string
+}
+
+// Load reads an embedded recipe. It fails when there is none of that name or
+// when the pinned version is not the one that go.mod.in requires.
+func Load(name string) (Recipe, error) {
+	folder := path.Join("recipes", name)
+	data, err := recipes.ReadFile(path.Join(folder, "recipe.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Recipe{}, fmt.Errorf("no recipe for %q: there are %s", name, strings.Join(Names(), ", "))
+	}
+	if err != nil {
+		return Recipe{}, err
+	}
+	recipe := Recipe{Name: name}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&recipe); err != nil {
+		return Recipe{}, fmt.Errorf("recipe of %s: %w", name, err)
+	}
+	mod, err := recipes.ReadFile(path.Join(folder, "go.mod.in"))
+	if err != nil {
+		return Recipe{}, fmt.Errorf("recipe of %s: %w", name, err)
+	}
+	if want := recipe.Module + " " + recipe.Version; !strings.Contains(string(mod), want+"\n") {
+		return Recipe{}, fmt.Errorf("recipe of %s: recipe.yaml pins %s, go.mod.in requires another version", name, want)
+	}
+	recipe.digest, err = digestOf(folder)
+	return recipe, err
+}
+
+// Names lists the recipes in alphabetical order.
+func Names() []string {
+	entries, err := recipes.ReadDir("recipes")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
+	}
+	return names
+}
+
+// digestOf hashes the names and contents of a recipe's files.
+func digestOf(folder string) (string, error) {
+	hash := sha256.New()
+	err := fs.WalkDir(recipes, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := recipes.ReadFile(name)
+		fmt.Fprintf(hash, "%s %d\n", name, len(data))
+		hash.Write(data)
+		return err
+	})
+	return hex.EncodeToString(hash.Sum(nil))[:16], err
+}
+
+// Builder builds recipes into a cache folder.
+type Builder struct {
+	// Cache is the folder that built tools are kept in; it is created.
+	Cache string
+	// Log gets a line when a build starts and ends. Nil: no lines.
+	Log io.Writer
+}
+
+// Dir is where a recipe's programs are, or will be once built.
+func (b Builder) Dir(recipe Recipe) string {
+	return filepath.Join(b.Cache, recipe.Name, recipe.Version+"-"+recipe.digest)
+}
+
+// Build returns the paths of a tool's programs by their names, after building
+// them when the cache does not have them. The downloaded modules and the
+// compiler's cache are removed afterwards: for all tools together they would
+// fill tens of gigabytes. Two builds at once do the work twice; both end with
+// the same complete folder.
+func (b Builder) Build(ctx context.Context, name string) (map[string]string, error) {
+	recipe, err := Load(name)
+	if err != nil {
+		return nil, err
+	}
+	dir := b.Dir(recipe)
+	programs := make(map[string]string, len(recipe.Binaries))
+	for binary := range recipe.Binaries {
+		programs[binary] = filepath.Join(dir, binary)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return programs, nil
+	}
+	if err := b.build(ctx, recipe, dir); err != nil {
+		return nil, fmt.Errorf("build %s %s: %w", recipe.Name, recipe.Version, err)
+	}
+	return programs, nil
+}
+
+func (b Builder) build(ctx context.Context, recipe Recipe, dir string) error {
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return errors.New("the go command is not on PATH: install Go 1.26 or newer from https://go.dev/dl")
+	}
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	start := time.Now()
+	b.logf("building %s %s from Go modules", recipe.Name, recipe.Version)
+
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(dir), ".build-*")
+	if err != nil {
+		return err
+	}
+	defer removeReadOnly(work)
+	source := filepath.Join(work, "source")
+	if err := writeRecipe(recipe.Name, source); err != nil {
+		return err
+	}
+
+	// One command for all programs, so that they are compiled and linked side
+	// by side; it names each after the last element of its package.
+	built, out := filepath.Join(work, "built"), filepath.Join(work, "out")
+	for _, folder := range []string{built, out} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	args := []string{"build", "-trimpath", "-mod=readonly", "-ldflags", recipe.linkerFlags(), "-o", built + string(filepath.Separator)}
+	for _, binary := range sortedKeys(recipe.Binaries) {
+		args = append(args, path.Join(recipe.Module, recipe.Binaries[binary]))
+	}
+	command := exec.CommandContext(ctx, goCommand, args...)
+	command.Dir = source
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=go"+recipe.Go,
+		"GOMODCACHE="+filepath.Join(work, "mod"), "GOCACHE="+filepath.Join(work, "cache"))
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, lastLines(output, 20))
+	}
+	for binary, pkg := range recipe.Binaries {
+		if err := os.Rename(filepath.Join(built, path.Base(path.Join(recipe.Module, pkg))), filepath.Join(out, binary)); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(out, dir); err != nil && !isDir(dir) {
+		return err
+	}
+	b.logf("built %s %s in %s", recipe.Name, recipe.Version, time.Since(start).Round(time.Second))
+	return nil
+}
+
+func (r Recipe) linkerFlags() string {
+	flags := []string{"-s", "-w"}
+	for _, name := range sortedKeys(r.Variables) {
+		flags = append(flags, "-X", name+"="+r.Variables[name])
+	}
+	return strings.Join(flags, " ")
+}
+
+func (b Builder) logf(format string, args ...any) {
+	if b.Log != nil {
+		fmt.Fprintf(b.Log, format+"\n", args...)
+	}
+}
+
+// writeRecipe unpacks a recipe's files into dest under their real names.
+func writeRecipe(name, dest string) error {
+	folder := path.Join("recipes", name)
+	return fs.WalkDir(recipes, folder, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(dest, strings.TrimSuffix(strings.TrimPrefix(file, folder), inSuffix))
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		data, err := recipes.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o644)
+	})
+}
+
+// removeReadOnly removes a folder that holds a Go module cache, whose folders
+// are read-only.
+func removeReadOnly(dir string) {
+	_ = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(name, 0o755)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+func lastLines(output []byte, n int) string {
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
