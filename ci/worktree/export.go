@@ -1,0 +1,173 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Export writes what HEAD holds of the folder to dest, which must be empty or missing, and returns where in it the site is.
+// Submodules below the folder come along at their recorded commits; whatever else is in the tree does not. The same commit
+// gives the same files everywhere: modes are 0644 or 0755, times are the commit's, content is that of the blobs.
+//
+// The site is dest itself, unless it sets Hugo's enableGitInfo. Then dest is a repository with the history of HEAD, and the
+// site is the same folder in it as in the source, because Hugo looks files up by their path in the repository.
+//
+// It refuses, with a *RefusedError, missing submodules, Git LFS pointers and symbolic links that lead out of the folder. After
+// an error dest holds an unspecified part.
+func Export(ctx context.Context, options Options, dest string) (site string, err error) {
+	subdir, err := options.subdir()
+	if err != nil {
+		return "", err
+	}
+	if err := checkSource(options.Dir); err != nil {
+		return "", err
+	}
+	repository, err := openRepository(ctx, options.Dir)
+	if err != nil {
+		return "", explain(err, options.Dir)
+	}
+	commit, err := repository.commit(ctx)
+	if err != nil {
+		return "", explain(err, options.Dir)
+	}
+	tree, err := repository.tree(ctx, subdir)
+	if err != nil {
+		return "", err
+	}
+	entries, err := repository.contentOf(ctx, tree, subdir, subdir)
+	if err != nil {
+		return "", err
+	}
+	pointers, err := lfsPointers(ctx, entries)
+	if err != nil {
+		return "", err
+	}
+	if err := refuse(pointers...); err != nil {
+		return "", err
+	}
+	gitInfo, err := usesGitInfo(ctx, entries)
+	if err != nil {
+		return "", err
+	}
+	if gitInfo && commit.Shallow {
+		return "", refuse(historyCutOff)
+	}
+	if err := makeEmpty(dest); err != nil {
+		return "", err
+	}
+	site = dest
+	if gitInfo {
+		if err := repository.copyHistory(ctx, commit.SHA, dest); err != nil {
+			return "", err
+		}
+		site = filepath.Join(dest, filepath.FromSlash(subdir))
+		if err := os.MkdirAll(site, 0o755); err != nil {
+			return "", err
+		}
+	}
+	return site, write(ctx, entries, site, commit.Time)
+}
+
+func makeEmpty(dest string) error {
+	if err := os.MkdirAll(dest, 0o755); err != nil {
+		return err
+	}
+	present, err := os.ReadDir(dest)
+	if err != nil {
+		return err
+	}
+	if len(present) > 0 {
+		return fmt.Errorf("%s is not empty: name a new folder", dest)
+	}
+	return nil
+}
+
+// write creates the files, and refuses the links that lead out of dest.
+func write(ctx context.Context, entries []entry, dest string, when time.Time) error {
+	writer, err := newWriter(dest, when)
+	if err != nil {
+		return err
+	}
+	var problems []Problem
+	err = readBlobs(ctx, entries, func(e entry, content []byte) error {
+		switch {
+		case !filepath.IsLocal(filepath.FromSlash(e.path)) || holdsGitDir(e.path):
+			return fmt.Errorf("the commit holds the path %q, which git itself would not check out", e.path)
+		case e.mode == modeSymlink && !staysInside(e.path, string(content)):
+			problems = append(problems, Problem{
+				Path: e.source,
+				What: fmt.Sprintf("a symbolic link to %s, outside the published folder", content),
+				Fix:  "commit the file itself, or link inside the folder",
+			})
+			return nil
+		case e.mode == modeSymlink:
+			return writer.link(e.path, string(content))
+		case e.mode == modeExecutable:
+			return writer.file(e.path, content, 0o755)
+		default:
+			return writer.file(e.path, content, 0o644)
+		}
+	})
+	if err := errors.Join(err, writer.close()); err != nil {
+		return err
+	}
+	return refuse(problems...)
+}
+
+func holdsGitDir(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
+// staysInside reports whether a link at the given path leads to a place below the same top. "Up" counts only at the target's
+// beginning, from the link's own folder, which is a real one: after the name of another link it could lead anywhere.
+func staysInside(link, target string) bool {
+	if target == "" || path.IsAbs(target) {
+		return false
+	}
+	named := false
+	for part := range strings.SplitSeq(target, "/") {
+		switch {
+		case part == ".." && named:
+			return false
+		case part != ".." && part != "." && part != "":
+			named = true
+		}
+	}
+	return filepath.IsLocal(path.Join(path.Dir(link), target))
+}
+
+// copyHistory makes dest a repository whose detached HEAD is the commit. A bundle is a file, so that git starts no second
+// process in the source, which would not inherit the permission to read another user's repository.
+func (r repository) copyHistory(ctx context.Context, sha, dest string) error {
+	copied := r
+	copied.dir = dest
+	copied.git.Dir = dest
+	format, err := r.line(ctx, "rev-parse", "--show-object-format")
+	if err != nil {
+		return err
+	}
+	if _, err := copied.git.Run(ctx, "init", "--quiet", "--template=", "--object-format="+format); err != nil {
+		return err
+	}
+	bundle, err := filepath.Abs(filepath.Join(dest, ".git", "history.bundle"))
+	if err != nil {
+		return err
+	}
+	if _, err := r.git.Run(ctx, "bundle", "create", "--quiet", bundle, "HEAD"); err != nil {
+		return err
+	}
+	if _, err := copied.git.Run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", bundle, "HEAD"); err != nil {
+		return err
+	}
+	if _, err := copied.git.Run(ctx, "update-ref", "--no-deref", "HEAD", sha); err != nil {
+		return err
+	}
+	return os.Remove(bundle)
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package worktree
+
+import "time"
+
+// setLinkTime does nothing where a link has no times of its own.
+func setLinkTime(string, time.Time) error { return nil }
