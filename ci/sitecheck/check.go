@@ -1,0 +1,161 @@
+package sitecheck
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Options say what to check.
+type Options struct {
+	// Dir is the built site, for example Hugo's public folder.
+	Dir string
+	// BaseURL is the address the site is served at, for example https://example.org/blog/. Absolute links to it are checked
+	// like relative ones. Empty: scheme and host of the home page's canonical link; without one every absolute link is foreign.
+	BaseURL string
+	// Languages are those every page must exist in, as in hreflang. Empty: those the pages' own alternate links name.
+	Languages []string
+}
+
+// Check reads the site and returns all its findings at once. An error means that the site could not be read, or that the
+// options make no sense; findings are no error.
+func Check(ctx context.Context, options Options) (Report, error) {
+	site, err := openSite(options.Dir, options.BaseURL)
+	if err != nil {
+		return Report{}, err
+	}
+
+	checked := make([]*document, len(site.names))
+	workers := runtime.GOMAXPROCS(0)
+	next := make(chan int)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(next)
+		for i := range site.names {
+			select {
+			case next <- i:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	for range workers {
+		group.Go(func() error {
+			resolver := newResolver(site)
+			for i := range next {
+				var err error
+				if checked[i], err = readDocument(resolver, site.names[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Report{}, err
+	}
+
+	report := Report{Findings: []Finding{}}
+	documents := make(map[string]*document)
+	for _, document := range checked {
+		if document == nil {
+			continue
+		}
+		documents[document.file] = document
+		if document.isPage {
+			report.Pages++
+		}
+		report.Links += document.links
+	}
+	for _, document := range checked {
+		if document != nil {
+			document.checkAnchors(documents)
+		}
+	}
+	checkTranslations(site, checked, documents, options.Languages)
+	for _, document := range checked {
+		if document != nil {
+			report.Findings = append(report.Findings, document.findings...)
+		}
+	}
+	if !site.files["index.html"] {
+		report.Findings = append(report.Findings, Finding{File: "index.html", Line: 1, Rule: ruleNoIndex,
+			Message: "the site has no home page: build it, or name the folder that holds index.html"})
+	}
+	report.Findings = sortFindings(report.Findings)
+	return report, nil
+}
+
+// document is what a file leaves behind once it has been read.
+type document struct {
+	file     string
+	isPage   bool
+	links    int
+	findings []Finding
+
+	// Facts of HTML pages only.
+	language   string
+	ids        map[string]int // line of each id
+	anchors    []anchor
+	alternates []alternate
+	redirects  bool // an alias: it only sends the visitor on
+}
+
+// anchor is a reference to a place inside a page.
+type anchor struct {
+	file     string // page it leads to
+	fragment string // percent-decoded
+	quoted   string // the reference as the author wrote it
+	line     int
+}
+
+func (d *document) add(line int, rule, format string, arguments ...any) {
+	d.findings = append(d.findings, Finding{File: d.file, Line: line, Rule: rule, Message: fmt.Sprintf(format, arguments...)})
+}
+
+func (d *document) warn(line int, rule, format string, arguments ...any) {
+	d.add(line, rule, format, arguments...)
+	d.findings[len(d.findings)-1].Warning = true
+}
+
+func (d *document) checkAnchors(documents map[string]*document) {
+	for _, anchor := range d.anchors {
+		target, read := documents[anchor.file]
+		if !read || !target.isPage || strings.EqualFold(anchor.fragment, "top") {
+			continue
+		}
+		if _, exists := target.ids[anchor.fragment]; !exists {
+			d.add(anchor.line, ruleMissingAnchor, "%s: nothing in %s has the id %q; correct the link or add the id",
+				anchor.quoted, anchor.file, anchor.fragment)
+		}
+	}
+}
+
+// readDocument reads one file, or returns nil for a kind of file that holds nothing to check.
+func readDocument(links *resolver, file string) (*document, error) {
+	var read func(*resolver, *document, []byte)
+	switch strings.ToLower(path.Ext(file)) {
+	case ".html", ".htm":
+		read = readPage
+	case ".css":
+		read = readStylesheet
+	case ".xml", ".rss", ".atom", ".svg":
+		read = readXML
+	default:
+		return nil, nil
+	}
+	content, err := os.ReadFile(filepath.Join(links.site.dir, filepath.FromSlash(file)))
+	if err != nil {
+		return nil, fmt.Errorf("read site: %w", err)
+	}
+	result := &document{file: file}
+	read(links, result, content)
+	return result, nil
+}

@@ -1,0 +1,265 @@
+package sitecheck
+
+import (
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write the reports into the golden sites")
+
+// TestGoldenSites checks every site of testdata. An archive begins with the sentence it proves, holds the files of a site, and
+// ends with the report it must give.
+func TestGoldenSites(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no golden sites: %v", err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options, sentence := goldenOptions(string(archive.Comment))
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			options.Dir = t.TempDir()
+			want := ""
+			files := archive.Files
+			if last := len(files) - 1; files[last].Name == "want" {
+				want = string(files[last].Data)
+				files = files[:last]
+			}
+			for _, file := range files {
+				writeFile(t, filepath.Join(options.Dir, file.Name), string(file.Data))
+			}
+			report, err := Check(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				archive.Files = append(slices.Clip(files), txtar.File{Name: "want", Data: []byte(report.Text())})
+				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got := report.Text(); got != want {
+				t.Errorf("%s: report\n%s\nwant\n%s", name, got, want)
+			}
+		})
+	}
+}
+
+// goldenOptions reads the comment of a golden site: a sentence, then lines "base: URL" and "languages: a b".
+func goldenOptions(comment string) (options Options, sentence string) {
+	options.BaseURL = "https://example.org/"
+	sentence, rest, _ := strings.Cut(comment, "\n")
+	for line := range strings.Lines(rest) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "base":
+			options.BaseURL = value
+		case "languages":
+			options.Languages = strings.Fields(value)
+		}
+	}
+	return options, sentence
+}
+
+func writeFile(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeSite(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, content := range files {
+		writeFile(t, filepath.Join(dir, name), content)
+	}
+	return dir
+}
+
+func TestEveryRuleHasAGoldenSite(t *testing.T) {
+	source, err := parser.ParseFile(token.NewFileSet(), "report.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := 0
+	ast.Inspect(source, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "rule") {
+			return true
+		}
+		rule, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules++
+		archive, err := txtar.ParseFile(filepath.Join("testdata", rule+".txtar"))
+		if err != nil {
+			t.Errorf("rule %s has no golden site: %v", rule, err)
+			return true
+		}
+		if want := archive.Files[len(archive.Files)-1]; !strings.Contains(string(want.Data), "["+rule+"]") {
+			t.Errorf("the golden site of rule %s does not break it", rule)
+		}
+		return true
+	})
+	if rules == 0 {
+		t.Fatal("no rules found in report.go")
+	}
+}
+
+const goodPage = "<!doctype html><html lang=en><meta charset=utf-8><title>Page</title>"
+
+func TestTheReportIsReadByProgramsToo(t *testing.T) {
+	dir := writeSite(t, map[string]string{"index.html": goodPage + `<a href="/missing/">x</a><h1>a</h1><h3>b</h3>`})
+	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := report.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded Report
+	if err := json.Unmarshal(encoded, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if decoded.Pages != 1 || decoded.Links != 1 || !slices.Equal(decoded.Findings, report.Findings) || len(decoded.Findings) != 2 {
+		t.Fatalf("decoded %+v", decoded)
+	}
+	if report.Errors() != 1 {
+		t.Fatalf("%d errors; the heading is a warning only", report.Errors())
+	}
+}
+
+func TestAReportWithoutFindingsIsAnEmptyListForPrograms(t *testing.T) {
+	dir := writeSite(t, map[string]string{"index.html": goodPage})
+	report, err := Check(t.Context(), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if encoded, err := report.JSON(); err != nil || !strings.Contains(string(encoded), `"findings": []`) {
+		t.Fatalf("%s, %v", encoded, err)
+	}
+}
+
+func TestWithoutABaseURLTheHomePageTellsTheSitesAddress(t *testing.T) {
+	dir := writeSite(t, map[string]string{
+		"index.html": goodPage + `<link rel=canonical href=https://own.example/><a href="https://own.example/missing/">x</a>` +
+			`<img src="https://own.example/missing.png" alt=""><img src="https://other.example/a.png" alt="">`,
+	})
+	report, err := Check(t.Context(), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := report.Text()
+	if !strings.Contains(text, "own.example/missing/") || !strings.Contains(text, "own.example/missing.png\"> leads to nothing") ||
+		!strings.Contains(text, "ask other.example") || len(report.Findings) != 3 {
+		t.Fatal(text)
+	}
+}
+
+func TestWhatCannotBeCheckedIsAnErrorThatNamesIt(t *testing.T) {
+	good := writeSite(t, map[string]string{"index.html": goodPage})
+	for _, test := range []struct {
+		name    string
+		options Options
+		want    string
+	}{
+		{"a folder that does not exist", Options{Dir: filepath.Join(good, "missing")}, "missing"},
+		{"a file instead of a folder", Options{Dir: filepath.Join(good, "index.html")}, "is not a folder"},
+		{"an empty folder", Options{Dir: t.TempDir()}, "build the site first"},
+		{"a base URL without a host", Options{Dir: good, BaseURL: "/blog/"}, "want a full address"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := Check(t.Context(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("error = %v; want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestSrcsetIsSplitAsBrowsersDo(t *testing.T) {
+	for value, want := range map[string]string{
+		"a.png":                          "a.png",
+		"a.png 1x, b.png 2x":             "a.png b.png",
+		"a.png,b.png":                    "a.png,b.png", // a comma inside a URL belongs to it
+		"a.png, b.png":                   "a.png b.png",
+		"data:image/png;base64,AA== 1x,": "data:image/png;base64,AA==",
+		" a.png 100w (x, y), b.png":      "a.png b.png",
+		" , ":                            "",
+	} {
+		var got []string
+		for _, url := range srcset([]byte(value)) {
+			got = append(got, string(url))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("srcset(%q) = %q; want %q", value, got, want)
+		}
+	}
+}
+
+func TestStylesheetReferencesAreFoundWhereBrowsersFindThem(t *testing.T) {
+	for text, want := range map[string]string{
+		`a{b:url(x.png)}`:                     "x.png",
+		`a{b:URL( 'x y.png' )}`:               "x y.png",
+		`a{b:url(x\).png)}`:                   "x).png",
+		`/* url(x) */a{b:url(y)}`:             "y",
+		`a{content:"url(x)"}`:                 "",
+		`@import "x.css" screen; @import'y';`: "x.css y",
+		`@import url("x.css");`:               "x.css",
+		`@charset "utf-8";`:                   "",
+		`a{b:url("x`:                          "x",
+		`/* never closed url(x)`:              "",
+	} {
+		var got []string
+		for _, reference := range cssReferences([]byte(text)) {
+			got = append(got, reference.url)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("cssReferences(%q) = %q; want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzPage asks only that no page makes the checker panic or loop.
+func FuzzPage(f *testing.F) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			f.Add(file.Data)
+		}
+	}
+	s := &site{base: unknownBase}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		readPage(newResolver(s), &document{file: "index.html"}, content)
+		readStylesheet(newResolver(s), &document{file: "a.css"}, content)
+		readXML(newResolver(s), &document{file: "a.xml"}, content)
+	})
+}

@@ -1,0 +1,178 @@
+package sitecheck
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// A use is what a browser does with a reference.
+type use int
+
+const (
+	unused    use = iota
+	navigates     // the visitor may follow it: another host is fine
+	loads         // the browser asks for it by itself
+	loadsSet      // several candidates with their sizes, as in srcset
+)
+
+// uses are the attributes that refer to something, by element. Elements whose use depends on other attributes (link, meta) are
+// in page.go. Source: the HTML standard's index of attributes, those of type URL.
+var uses = map[string]map[string]use{
+	"a":          {"href": navigates, "ping": loads},
+	"area":       {"href": navigates, "ping": loads},
+	"audio":      {"src": loads},
+	"blockquote": {"cite": navigates},
+	"body":       {"background": loads},
+	"button":     {"formaction": loads},
+	"del":        {"cite": navigates},
+	"embed":      {"src": loads},
+	"form":       {"action": loads},
+	"iframe":     {"src": loads},
+	"image":      {"href": loads, "xlink:href": loads},
+	"img":        {"src": loads, "srcset": loadsSet},
+	"input":      {"src": loads, "formaction": loads},
+	"ins":        {"cite": navigates},
+	"object":     {"data": loads},
+	"q":          {"cite": navigates},
+	"script":     {"src": loads, "href": loads},
+	"source":     {"src": loads, "srcset": loadsSet},
+	"track":      {"src": loads},
+	"use":        {"href": loads, "xlink:href": loads},
+	"video":      {"src": loads, "poster": loads},
+}
+
+// source is where a reference stands; element is empty in a stylesheet, attribute in the text of an XML element.
+type source struct {
+	element   string
+	attribute string
+	line      int
+}
+
+func (s source) quote(value string) string {
+	switch {
+	case s.element == "" && s.attribute == "url":
+		return fmt.Sprintf("url(%q)", value)
+	case s.element == "":
+		return fmt.Sprintf("%s %q", s.attribute, value)
+	case s.attribute == "":
+		return fmt.Sprintf("<%s>%s</%s>", s.element, value, s.element)
+	default:
+		return fmt.Sprintf("<%s %s=%q>", s.element, s.attribute, value)
+	}
+}
+
+// references judges the references of one document.
+type references struct {
+	resolver *resolver
+	document *document
+	base     *url.URL // what relative references are relative to
+	anywhere bool     // the page is an error page, shown in place of any address
+}
+
+func newReferences(resolver *resolver, document *document) *references {
+	return &references{
+		resolver: resolver,
+		document: document,
+		base:     resolver.site.urlOf(document.file),
+		anywhere: path.Base(document.file) == "404.html",
+	}
+}
+
+// follow judges one reference and returns where it leads.
+func (r *references) follow(from source, value []byte, how use) destination {
+	if how == loadsSet {
+		for _, candidate := range srcset(value) {
+			r.follow(from, candidate, loads)
+		}
+		return destination{}
+	}
+	value = bytes.TrimSpace(value)
+	if len(value) == 0 {
+		if how == loads && from.element != "form" {
+			r.document.add(from.line, ruleBrokenLink, "%s names no file: fill it in or leave it out", from.quote(""))
+		}
+		return destination{}
+	}
+	target := r.resolver.resolve(r.base, value)
+	switch {
+	case target.host != "":
+		if how == loads {
+			r.document.add(from.line, ruleForeignRequest, "%s makes the browser ask %s: serve the file from this site",
+				from.quote(string(value)), target.host)
+		}
+		return target
+	case target.rule != "":
+		r.document.links++
+		r.document.add(from.line, target.rule, "%s %s", from.quote(string(value)), target.message)
+		return target
+	case target.file == "":
+		return target
+	}
+	r.document.links++
+	if r.anywhere && value[0] != '/' && value[0] != '#' && !bytes.Contains(value, []byte("://")) {
+		r.document.add(from.line, ruleBrokenLink,
+			"%s is relative, but an error page is shown at any address: begin it with a slash", from.quote(string(value)))
+	}
+	if target.warning && how == navigates {
+		r.document.warn(from.line, ruleRedirectedLink, "%s lacks its last slash and costs a redirect: add it",
+			from.quote(string(value)))
+	}
+	if target.fragment != "" && how == navigates {
+		r.document.anchors = append(r.document.anchors, anchor{
+			file: target.file, fragment: target.fragment, quoted: from.quote(string(value)), line: from.line,
+		})
+	}
+	return target
+}
+
+// css judges the references of a stylesheet, a style element or a style attribute that begins on the given line.
+func (r *references) css(text []byte, line int) {
+	for _, reference := range cssReferences(text) {
+		if strings.HasPrefix(reference.url, "#") {
+			continue // a filter or mask of the page itself
+		}
+		r.follow(source{attribute: reference.from, line: line + reference.line}, []byte(reference.url), loads)
+	}
+}
+
+// srcset splits a srcset attribute into its URLs, by the standard's algorithm: a URL ends at white space, or at commas that
+// end it; commas in descriptors separate candidates unless in parentheses.
+func srcset(value []byte) [][]byte {
+	var urls [][]byte
+	for {
+		value = bytes.TrimLeft(value, ", \t\r\n\f")
+		if len(value) == 0 {
+			return urls
+		}
+		end := bytes.IndexAny(value, " \t\r\n\f")
+		if end < 0 {
+			end = len(value)
+		}
+		candidate := value[:end]
+		value = value[end:]
+		if trimmed := bytes.TrimRight(candidate, ","); len(trimmed) < len(candidate) {
+			urls = append(urls, trimmed)
+			continue
+		}
+		urls = append(urls, candidate)
+		value = value[descriptorEnd(value):]
+	}
+}
+
+func descriptorEnd(value []byte) int {
+	depth := 0
+	for i, c := range value {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth <= 0:
+			return i + 1
+		}
+	}
+	return len(value)
+}
