@@ -1,0 +1,37 @@
+package images
+
+import "strings"
+
+// Recipes of stand-ins that an entry may name in its field standIn.
+const (
+	StandInNone   = "none"   // no stand-in is made
+	StandInGolang = "golang" // Debian, git, OpenSSH client and the Go toolchain
+	StandInHugo   = "hugo"   // Debian, git and Hugo
+	StandInNginx  = "nginx"  // Debian and its nginx
+)
+
+// Image is one entry of images.yaml.
+type Image struct {
+	Key       string   // how the code asks for it, unique in the list
+	Name      string   // full name with registry, "docker.io/library/golang"
+	Tag       string   // exact version, "1.26.4-bookworm"
+	Digest    string   // upstream's index, "sha256:…", or "" where it is not known
+	Purpose   string   // one sentence for a person
+	Platforms []string // "os/arch", at least one
+	StandIn   string   // one of the StandIn constants
+}
+
+// Reference is what a pipeline pulls: name and tag, without the digest, because a stand-in has another one.
+func (i Image) Reference() string { return i.Name + ":" + i.Tag }
+
+// Registry is the host part of the name, "docker.io".
+func (i Image) Registry() string {
+	host, _, _ := strings.Cut(i.Name, "/")
+	return host
+}
+
+// Repository is the name without its registry, "library/golang": the path under which a mirror holds the image.
+func (i Image) Repository() string {
+	_, path, _ := strings.Cut(i.Name, "/")
+	return path
+}
