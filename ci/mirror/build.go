@@ -1,0 +1,242 @@
+package mirror
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"tazlab.net/castle/ci/debian"
+	"tazlab.net/castle/ci/images"
+)
+
+// BuildOptions say which stand-ins to make and where to keep them.
+type BuildOptions struct {
+	// Cache is the folder that keeps the mirror: the registry that Serve serves, and the layers that stand-ins share.
+	Cache string
+	List  images.List
+	// Tools builds a tool from Go modules, or finds it built, and maps its programs to their paths. Asked for "hugo".
+	Tools func(ctx context.Context, name string) (map[string]string, error)
+	// Rebuild makes everything anew, for instance to take in Debian's security updates.
+	Rebuild bool
+	Log     io.Writer // progress, a line per step; nil discards it
+}
+
+// Built tells of one stand-in of the list.
+type Built struct {
+	Image  images.Image
+	Digest string        // of the stand-in's manifest, "sha256:…"
+	Size   int64         // of its layers as they are sent, bytes
+	Made   bool          // false: it was there already
+	Took   time.Duration // zero where it was there already
+}
+
+// Build makes those stand-ins of the list that the cache lacks, for this machine's architecture; entries without one
+// are left out of the result. A stand-in is made anew when its image's name or tag, its recipe or a tool in it changed,
+// not when Debian's archive did. The same inputs and the same package versions give the same digests.
+//
+// All stand-ins that can be made are made, and the error joins what kept the others from it. It needs root, Debian and
+// Go only where something is to be made; a *debian.UnfitError says what the machine lacks. One Build works on a cache at a
+// time; another waits for it.
+func Build(ctx context.Context, opts BuildOptions) ([]Built, error) {
+	b := &builder{
+		BuildOptions: opts, arch: runtime.GOARCH,
+		debian: debian.Root, toolchain: goToolchain, version: moduleVersion,
+	}
+	if _, err := os.Stat("/" + certificates); err == nil {
+		b.certificates = "/" + certificates
+	}
+	return b.build(ctx)
+}
+
+// builder is one call of Build, with what it reaches out to.
+type builder struct {
+	BuildOptions
+	arch      string
+	debian    func(ctx context.Context, dest string, packages []string, opts debian.Options) (map[string]string, error)
+	toolchain func(ctx context.Context, version, arch string) (folder string, err error)
+	version   func(binary, module string) (string, error)
+
+	certificates string // this machine's list of CA certificates; "" where it has none
+
+	address address         // of the registry on the cache, while building
+	fresh   map[string]bool // roots made by this call
+}
+
+func (b *builder) layers() string { return filepath.Join(b.Cache, "layers") }
+
+func (b *builder) say(format string, args ...any) { say(b.Log, format, args...) }
+
+func say(log io.Writer, format string, args ...any) {
+	if log != nil {
+		fmt.Fprintf(log, format+"\n", args...)
+	}
+}
+
+func (b *builder) build(ctx context.Context) ([]Built, error) {
+	if err := distinct(b.List); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(b.layers(), 0o755); err != nil {
+		return nil, fmt.Errorf("the mirror's cache: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(b.Cache, "build.lock"), b.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := b.prune(); err != nil {
+		return nil, fmt.Errorf("the mirror's cache: %w", err)
+	}
+	stop, err := b.registry()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+
+	b.fresh = map[string]bool{}
+	var done []Built
+	var failed []error
+	for _, image := range b.List {
+		recipe, ok := recipes[image.StandIn]
+		if !ok {
+			continue
+		}
+		built, err := b.standIn(ctx, image, recipe)
+		if ctx.Err() != nil {
+			return done, fmt.Errorf("stand-in for %s: %w", image.Reference(), context.Cause(ctx))
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("stand-in for %s: %w", image.Reference(), err))
+			continue
+		}
+		done = append(done, built)
+	}
+	return done, errors.Join(failed...)
+}
+
+// registry serves the cache's registry to this process alone while it builds: the same handler that Serve uses, so that
+// how a registry is laid out on disk is nobody else's business.
+func (b *builder) registry() (stop func(), err error) {
+	handler, err := registryHandler(b.Cache, false, b.Log)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }() // its one error is that it was closed, by stop
+	b.address = address{host: listener.Addr().String(), plain: true}
+	return func() { _ = server.Close() }, nil
+}
+
+// standIn finds the stand-in for image in the registry, or makes it and pushes it there.
+func (b *builder) standIn(ctx context.Context, image images.Image, recipe recipe) (Built, error) {
+	start := time.Now()
+	content, err := recipe.content(ctx, b, image)
+	if err != nil {
+		return Built{}, err
+	}
+	inputs := digestOf(generation, image.Reference(), b.arch, b.rootName(recipe.packages), recipe.config, content.inputs)
+	tag, err := b.address.tag(image)
+	if err != nil {
+		return Built{}, err
+	}
+	if !b.Rebuild {
+		if there, err := remote.Image(tag, remote.WithContext(ctx)); err == nil {
+			if config, err := there.ConfigFile(); err == nil && config.Config.Labels[LabelInputs] == inputs {
+				return describe(image, there)
+			}
+		} else if !notFound(err) {
+			return Built{}, err
+		}
+	}
+	root, err := b.root(ctx, recipe.packages)
+	if err != nil {
+		return Built{}, err
+	}
+	b.say("making the stand-in for %s", image.Reference())
+	file := filepath.Join(b.layers(), "content-"+inputs[:16]+".tar.gz")
+	defer os.Remove(file)
+	if err := writeLayer(file, func(layer layerWriter) error { return content.write(ctx, layer) }); err != nil {
+		return Built{}, err
+	}
+	layer, err := openLayer(file)
+	if err != nil {
+		return Built{}, err
+	}
+	config := recipe.config
+	config.Labels = map[string]string{
+		LabelStandIn:  image.Reference(),
+		LabelMadeFrom: root.madeFrom(recipe.packages) + "; " + content.madeFrom,
+		LabelInputs:   inputs,
+	}
+	made, err := b.assemble(config, root.layer, layer)
+	if err != nil {
+		return Built{}, err
+	}
+	if err := remote.Write(tag, made, remote.WithContext(ctx)); err != nil {
+		return Built{}, err
+	}
+	built, err := describe(image, made)
+	built.Made, built.Took = true, time.Since(start)
+	b.say("made the stand-in for %s in %s: %s, %d MB", image.Reference(), built.Took.Round(100*time.Millisecond), built.Digest, built.Size/1e6)
+	return built, err
+}
+
+func (b *builder) assemble(config v1.Config, base, content v1.Layer) (v1.Image, error) {
+	created := v1.Time{Time: time.Unix(debian.Epoch, 0).UTC()}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.ConfigFile(image, &v1.ConfigFile{
+		Architecture: b.arch, OS: "linux", Created: created, Config: config, RootFS: v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Append(image,
+		mutate.Addendum{Layer: base, History: v1.History{Created: created, CreatedBy: "castle mirror build: Debian root"}},
+		mutate.Addendum{Layer: content, History: v1.History{Created: created, CreatedBy: "castle mirror build: content"}},
+	)
+}
+
+func describe(image images.Image, made v1.Image) (Built, error) {
+	digest, err := made.Digest()
+	if err != nil {
+		return Built{}, err
+	}
+	manifest, err := made.Manifest()
+	if err != nil {
+		return Built{}, err
+	}
+	built := Built{Image: image, Digest: digest.String()}
+	for _, layer := range manifest.Layers {
+		built.Size += layer.Size
+	}
+	return built, nil
+}
+
+// digestOf is a digest over values as JSON, in hexadecimal.
+func digestOf(values ...any) string {
+	sum := sha256.New()
+	if err := json.NewEncoder(sum).Encode(values); err != nil {
+		panic(err) // only values that JSON can hold come here
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

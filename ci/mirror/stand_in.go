@@ -1,0 +1,225 @@
+package mirror
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"tazlab.net/castle/ci/images"
+)
+
+// Labels in the configuration of every stand-in, and by inheritance of what is built on it.
+const (
+	LabelStandIn  = "net.tazlab.castle.stand-in"           // the image it stands for: name and tag
+	LabelMadeFrom = "net.tazlab.castle.stand-in.made-from" // "Debian bookworm, git 1:2.39.5-0+deb12u2, …"
+	LabelInputs   = "net.tazlab.castle.stand-in.inputs"    // digest of all that decided what is in it
+)
+
+// generation counts changes of how stand-ins are put together; raising it makes all of them anew.
+const generation = 1
+
+const debianPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// recipe is how one kind of stand-in is made: a Debian root with packages, one more layer, and a configuration like that
+// of the image it stands for.
+type recipe struct {
+	packages []string // recipes with the same packages share the root's layer
+	config   v1.Config
+	content  func(ctx context.Context, b *builder, image images.Image) (content, error)
+}
+
+// content is a stand-in's layer above its root.
+type content struct {
+	inputs   string // what decides the layer's bytes; equal inputs, equal bytes
+	madeFrom string // for a person
+	write    func(context.Context, layerWriter) error
+}
+
+// toolPackages are what the golang and hugo images have from Debian that pipelines use.
+var toolPackages = []string{"ca-certificates", "git", "openssh-client"}
+
+var recipes = map[string]recipe{
+	images.StandInGolang: {
+		packages: toolPackages,
+		config: v1.Config{
+			// No C compiler, so no cgo. Otherwise as the official image has it.
+			Env: []string{"PATH=/go/bin:/usr/local/go/bin:" + debianPath, "GOTOOLCHAIN=local", "GOPATH=/go",
+				"CGO_ENABLED=0"},
+			WorkingDir: "/go",
+			Cmd:        []string{"bash"},
+		},
+		content: goContent,
+	},
+	// The edition without Sass, since that needs cgo, and without Node.js and the Dart Sass of the real image; run as
+	// root instead of the user hugo.
+	images.StandInHugo: {
+		packages: toolPackages,
+		config: v1.Config{
+			Env:        []string{"PATH=" + debianPath},
+			WorkingDir: "/project",
+			Entrypoint: []string{"hugo"},
+			Cmd:        []string{"--help"},
+		},
+		content: hugoContent,
+	},
+	// Debian's nginx, which is older than the image's, with Debian's configuration: whoever builds on it brings his own
+	// nginx.conf. Its unprivileged user is www-data, not nginx.
+	images.StandInNginx: {
+		packages: []string{"ca-certificates", "nginx"},
+		config: v1.Config{
+			Env:          []string{"PATH=" + debianPath},
+			Cmd:          []string{"nginx", "-g", "daemon off;"},
+			ExposedPorts: map[string]struct{}{"80/tcp": {}},
+			StopSignal:   "SIGQUIT",
+		},
+		content: nginxContent,
+	},
+}
+
+func goContent(_ context.Context, b *builder, image images.Image) (content, error) {
+	version := goVersion.FindString(image.Tag)
+	if version == "" {
+		return content{}, fmt.Errorf("tag %s does not start with a Go version", image.Tag)
+	}
+	trusted, err := b.trusted()
+	if err != nil {
+		return content{}, err
+	}
+	return content{
+		inputs:   version + trusted,
+		madeFrom: "Go " + version + " from the module proxy",
+		write: func(ctx context.Context, layer layerWriter) error {
+			if err := b.trust(layer); err != nil {
+				return err
+			}
+			folder, err := b.toolchain(ctx, version, b.arch)
+			if err != nil {
+				return err
+			}
+			for _, name := range []string{"go", "go/bin", "go/src"} {
+				if err := layer.folder(name, 0o1777); err != nil {
+					return err
+				}
+			}
+			return layer.tree("usr/local/go", folder, goFile)
+		},
+	}, nil
+}
+
+const hugoModule = "github.com/gohugoio/hugo"
+
+func hugoContent(ctx context.Context, b *builder, image images.Image) (content, error) {
+	if b.Tools == nil {
+		return content{}, errors.New("nothing was given that builds hugo")
+	}
+	binaries, err := b.Tools(ctx, "hugo")
+	if err != nil {
+		return content{}, err
+	}
+	binary := binaries["hugo"]
+	if binary == "" {
+		return content{}, errors.New("the tool hugo has no program hugo")
+	}
+	version, err := b.version(binary, hugoModule)
+	if err != nil {
+		return content{}, err
+	}
+	if version != image.Tag {
+		return content{}, fmt.Errorf("the program built is hugo %s, but images.yaml wants %s: bring the recipe of the tool and images.yaml to one version",
+			version, image.Tag)
+	}
+	sum, err := fileSum(binary)
+	if err != nil {
+		return content{}, err
+	}
+	trusted, err := b.trusted()
+	if err != nil {
+		return content{}, err
+	}
+	return content{
+		inputs:   sum + trusted,
+		madeFrom: "Hugo " + version + " from Go modules, standard edition",
+		write: func(_ context.Context, layer layerWriter) error {
+			return errors.Join(b.trust(layer), layer.folder("project", 0o755), layer.file("usr/bin/hugo", 0o755, binary))
+		},
+	}, nil
+}
+
+// certificates is the list of trusted CA certificates, at the same place here and in a stand-in.
+const certificates = "etc/ssl/certs/ca-certificates.crt"
+
+// trusted is the digest of this machine's list, empty where stand-ins keep Debian's own.
+func (b *builder) trusted() (string, error) {
+	if b.certificates == "" {
+		return "", nil
+	}
+	return fileSum(b.certificates)
+}
+
+// trust gives a stand-in that downloads this machine's list of CA certificates: a machine that cannot pull often reaches
+// what it can reach through a proxy with a certificate of its own.
+func (b *builder) trust(layer layerWriter) error {
+	if b.certificates == "" {
+		return nil
+	}
+	return layer.file(certificates, 0o644, b.certificates)
+}
+
+func nginxContent(context.Context, *builder, images.Image) (content, error) {
+	return content{
+		madeFrom: "nginx from Debian",
+		write: func(_ context.Context, layer layerWriter) error {
+			// As the official image does, so that a container's logs are where they are looked for.
+			return errors.Join(
+				layer.link("var/log/nginx/access.log", "/dev/stdout"),
+				layer.link("var/log/nginx/error.log", "/dev/stderr"),
+			)
+		},
+	}, nil
+}
+
+// moduleVersion reads from a Go program which version of a module is in it.
+func moduleVersion(binary, module string) (string, error) {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return "", fmt.Errorf("read what %s was built from: %w", binary, err)
+	}
+	version := versionIn(info, module)
+	if version == "" {
+		return "", fmt.Errorf("%s was not built from %s", binary, module)
+	}
+	return version, nil
+}
+
+// versionIn looks for the module as the program's own and among its dependencies: a tool may be built either way.
+func versionIn(info *buildinfo.BuildInfo, module string) string {
+	if info.Main.Path == module {
+		return info.Main.Version
+	}
+	for _, dependency := range info.Deps {
+		if dependency.Path == module {
+			return dependency.Version
+		}
+	}
+	return ""
+}
+
+func fileSum(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
