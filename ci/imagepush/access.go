@@ -1,0 +1,125 @@
+package imagepush
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+const (
+	defaultTimeout = 15 * time.Minute
+	defaultAttempt = 2 * time.Minute
+	defaultPause   = 500 * time.Millisecond
+	defaultTries   = 6
+	jobs           = 4 // blobs uploaded at once
+)
+
+// Access says how to reach a registry. The zero value reaches a public one without credentials.
+type Access struct {
+	Username string
+	Password string // or a token; both empty: anonymous
+
+	// PlainHTTP names the registries ("registry:5000") that speak HTTP instead of HTTPS. localhost, 127.0.0.1, ::1,
+	// *.local and private addresses need no entry.
+	PlainHTTP []string
+
+	Transport http.RoundTripper // nil: one of its own, with http.ProxyFromEnvironment
+	Timeout   time.Duration     // of the whole call; 0: 15 minutes
+	Attempt   time.Duration     // of one attempt at one step, beside the time that its bytes take; 0: 2 minutes
+	Pause     time.Duration     // before the first repetition, doubled for each further one; 0: half a second
+	Tries     int               // attempts at each step; 0: 6
+
+	Log func(line string) // progress for a person; nil: none; never called twice at once
+}
+
+// session is an Access bound to one repository.
+type session struct {
+	Access
+	repository name.Repository
+	auth       authn.Authenticator
+	puller     *remote.Puller
+	pusher     *remote.Pusher
+	done       func() // drops idle connections
+
+	mu       sync.Mutex
+	attempts int // the most that one step took
+}
+
+func (a Access) open(repository name.Repository) (*session, error) {
+	if a.Timeout == 0 {
+		a.Timeout = defaultTimeout
+	}
+	if a.Attempt == 0 {
+		a.Attempt = defaultAttempt
+	}
+	if a.Pause == 0 {
+		a.Pause = defaultPause
+	}
+	if a.Tries == 0 {
+		a.Tries = defaultTries
+	}
+	s := &session{Access: a, repository: repository, auth: authn.Anonymous, done: func() {}, attempts: 1}
+	if s.Transport == nil {
+		own := remote.DefaultTransport.(*http.Transport).Clone()
+		s.Transport, s.done = own, own.CloseIdleConnections
+	}
+	if a.Username != "" || a.Password != "" {
+		s.auth = authn.FromConfig(authn.AuthConfig{Username: a.Username, Password: a.Password})
+	}
+	options := []remote.Option{
+		remote.WithAuth(s.auth), remote.WithTransport(&throttle{s.Transport}), remote.WithUserAgent("castle"), remote.WithJobs(jobs),
+		// The library's own repetitions are turned off: they know no Retry-After, and sleep on when the context ends.
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes(),
+		remote.WithRetryPredicate(func(error) bool { return false }),
+	}
+	var err error
+	if s.puller, err = remote.NewPuller(options...); err != nil {
+		return nil, err
+	}
+	s.pusher, err = remote.NewPusher(options...)
+	return s, err
+}
+
+func (s *session) log(format string, args ...any) {
+	if s.Log == nil {
+		return
+	}
+	line := s.redact(fmt.Sprintf(format, args...))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Log(line)
+}
+
+// parse reads a reference as `docker pull` does: "tazzo/tazlab.net:x" is on Docker Hub.
+func (a Access) parse(reference string) (name.Reference, error) {
+	ref, err := name.ParseReference(reference, name.WeakValidation)
+	if err == nil && slices.Contains(a.PlainHTTP, ref.Context().RegistryStr()) {
+		ref, err = name.ParseReference(reference, name.WeakValidation, name.Insecure)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("image reference %q is not of the form [registry/]repository:tag: %w", reference, err)
+	}
+	return ref, nil
+}
+
+// parseTag is parse for what is pushed: the tag is named, and not the one that everybody moves.
+func (a Access) parseTag(reference string) (name.Tag, error) {
+	ref, err := a.parse(reference)
+	if err != nil {
+		return name.Tag{}, err
+	}
+	tag, ok := ref.(name.Tag)
+	named := strings.HasSuffix(reference, ":"+ref.Identifier())
+	if !ok || !named || tag.TagStr() == "latest" {
+		return name.Tag{}, fmt.Errorf("image reference %q: name a tag of its own for each content, such as blog-<commit>; "+
+			"latest, no tag and a digest are refused, because what runs could not be told or rolled back", reference)
+	}
+	return tag, nil
+}

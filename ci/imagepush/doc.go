@@ -1,0 +1,9 @@
+// Package imagepush pushes an image or index to a registry under a new tag and confirms it; it never moves a tag that
+// exists, never pushes "latest", and never writes credentials to a log or an error.
+//
+// The order of a push: look at the tag; upload the blobs that are missing, several at once; put the manifests by digest,
+// an index after its images; look at the tag again; put the tag; read the tag back. So a tag appears last and only for
+// an image that is whole, and whoever reads Result.Digest has it from the registry.
+//
+// Each of these steps is repeated on its own where that can help, so that one cut connection costs one blob.
+package imagepush

@@ -1,0 +1,70 @@
+package imagepush
+
+import "fmt"
+
+// TagConflictError: the tag exists with another digest. It was not moved.
+type TagConflictError struct {
+	Reference  string
+	Want, Have string // digests: the layout's and the registry's
+	Raced      bool   // somebody else put the tag while this push was putting it
+}
+
+func (e *TagConflictError) Error() string {
+	if e.Raced {
+		return fmt.Sprintf("somebody else pushed %s at the same time: it is %s now, not %s; find out who, and publish from a new commit",
+			e.Reference, e.Have, e.Want)
+	}
+	return fmt.Sprintf("%s exists with the digest %s, and this build is %s; a tag is never moved: publish from a new commit "+
+		"or under another tag prefix, or delete the tag in the registry if it is wrong", e.Reference, e.Have, e.Want)
+}
+
+// NotFoundError: the registry has no such image.
+type NotFoundError struct{ Reference string }
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("%s does not exist in the registry", e.Reference)
+}
+
+// AuthError: the registry wants other credentials.
+type AuthError struct {
+	Registry, Repository string
+	Status               int  // 401 or 403
+	Anonymous            bool // none were given
+	Detail               string
+}
+
+func (e *AuthError) Error() string {
+	fix := "check the user name and the token, that the token has not expired, and that it may write to " + e.Repository
+	if e.Anonymous {
+		fix = "no credentials were given: give a user name and a password or token for " + e.Registry
+	}
+	return fmt.Sprintf("the registry %s refused access (%d): %s; %s", e.Registry, e.Status, e.Detail, fix)
+}
+
+// RefusedError: the registry, or the way to it, refuses what a repetition would not change.
+type RefusedError struct {
+	Registry string
+	Doing    string // "blob sha256:…"
+	Status   int    // 0: there was no answer
+	Detail   string
+}
+
+func (e *RefusedError) Error() string {
+	if e.Status == 0 {
+		return fmt.Sprintf("the registry %s cannot be used (%s): %s", e.Registry, e.Doing, e.Detail)
+	}
+	return fmt.Sprintf("the registry %s refused %s (%d): %s", e.Registry, e.Doing, e.Status, e.Detail)
+}
+
+// UnavailableError: the registry did not serve, however often it was asked. Later it may.
+type UnavailableError struct {
+	Registry string
+	Doing    string
+	Attempts int
+	Detail   string // of the last attempt
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the registry %s is not available: %s failed %d times, at last with: %s; run it again later, what was sent is kept",
+		e.Registry, e.Doing, e.Attempts, e.Detail)
+}

@@ -1,0 +1,51 @@
+package imagepush
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// throttle turns an answer that says when to come back into an error that carries the time. The library's own error for
+// such an answer has lost the header.
+type throttle struct{ next http.RoundTripper }
+
+func (t *throttle) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return resp, err
+	}
+	after, ok := retryAfter(resp.Header.Get("Retry-After"))
+	if !ok {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, &throttledError{resp.StatusCode, after, transport.CheckError(resp)}
+}
+
+// retryAfter reads the header's two forms, seconds and a date.
+func retryAfter(header string) (time.Duration, bool) {
+	if seconds, err := strconv.Atoi(header); err == nil && seconds >= 0 {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return max(time.Until(date), 0), true
+	}
+	return 0, false
+}
+
+type throttledError struct {
+	status int
+	after  time.Duration
+	answer error // what the registry said, a *transport.Error where its body could be read
+}
+
+func (e *throttledError) Error() string { return e.answer.Error() }
+
+// Unwrap also tells package backoff how long to pause.
+func (e *throttledError) Unwrap() []error {
+	return []error{e.answer, &backoff.RetryAfterError{Duration: e.after}}
+}
