@@ -1,0 +1,84 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"tazlab.net/castle/ci/gitops"
+)
+
+// History is what was published when, newest first.
+type History gitops.Entries
+
+// record is the JSON form of one entry.
+type record struct {
+	Time       time.Time `json:"time"`
+	Action     string    `json:"action"`
+	Old        string    `json:"old,omitempty"`
+	New        string    `json:"new,omitempty"`
+	Digest     string    `json:"digest,omitempty"`
+	Source     string    `json:"sourceCommit,omitempty"`
+	Commit     string    `json:"gitopsCommit"`
+	Author     string    `json:"author"`
+	Repository string    `json:"sourceRepository,omitempty"`
+}
+
+// byHand stands for the action of a commit that castle did not make.
+const byHand = "by hand"
+
+func (h History) records() []record {
+	records := make([]record, len(h))
+	for i, entry := range h {
+		action := string(entry.Action)
+		if action == "" {
+			action = byHand
+		}
+		records[i] = record{
+			Time: entry.Time, Action: action, Old: entry.Old.String(), New: entry.New.String(), Digest: entry.Digest,
+			Source: entry.SourceCommit, Commit: entry.Commit, Author: entry.Author, Repository: entry.SourceRepository,
+		}
+	}
+	return records
+}
+
+// Render writes the history: text, json or markdown.
+func (h History) Render(format string) (string, error) {
+	records := h.records()
+	switch strings.ToLower(format) {
+	case "text":
+		if len(records) == 0 {
+			return "Nothing was published yet.\n", nil
+		}
+		var b strings.Builder
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "TIME\tACTION\tIMAGE\tSOURCE\tGITOPS COMMIT\tAUTHOR")
+		for _, r := range records {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.DateTime), r.Action, orDash(r.New), orDash(short(r.Source)), short(r.Commit), r.Author)
+		}
+		err := table.Flush()
+		return b.String(), err
+	case "markdown":
+		var b strings.Builder
+		b.WriteString("| time | action | image | source | gitops commit | author |\n|---|---|---|---|---|---|\n")
+		for _, r := range records {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.Time.Format(time.DateTime), r.Action,
+				code(orDash(r.New)), code(orDash(short(r.Source))), code(short(r.Commit)), code(r.Author))
+		}
+		return b.String(), nil
+	case "json":
+		data, err := json.MarshalIndent(records, "", "  ")
+		return string(data) + "\n", err
+	default:
+		return "", unknownFormat(format)
+	}
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

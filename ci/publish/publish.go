@@ -1,0 +1,111 @@
+// Package publish is the last mile of a blog: the image goes into the registry
+// and then, strictly after the registry has confirmed its digest, its tag into
+// the GitOps manifest. It never builds anything, and it writes the report of
+// what was done.
+package publish
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tazlab.net/castle/ci/gitops"
+	"tazlab.net/castle/ci/imagepush"
+	"tazlab.net/castle/ci/worktree"
+)
+
+// Options say what is published and where.
+type Options struct {
+	// Commit is what the image was built from.
+	Commit worktree.Commit
+	// Layout is the OCI layout that holds the image or index.
+	Layout string
+	// Image is the image's repository; its tag is TagPrefix and the commit's
+	// abbreviated SHA.
+	Image, TagPrefix string
+	// Registry says how to reach the image's registry.
+	Registry imagepush.Access
+	// Repository and Update address the manifest; the update's image and
+	// source are set from the above.
+	Repository gitops.Repository
+	Update     gitops.UpdateRequest
+	// DryRun compares and pushes nothing.
+	DryRun bool
+	// Began is when the whole run began, and Steps are those done already.
+	Began time.Time
+	Steps []Step
+}
+
+// Run publishes. The result is complete only without an error; with one it
+// holds what was done until then.
+func Run(ctx context.Context, o Options) (result Result, err error) {
+	tag := o.TagPrefix + o.Commit.Short
+	result = Result{
+		DryRun: o.DryRun,
+		Source: Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.RemoteURL},
+		Image:  Image{Repository: o.Image, Tag: tag},
+		Steps:  o.Steps,
+	}
+	began := o.Began
+	if began.IsZero() {
+		began = time.Now()
+	}
+	defer func() { result.Seconds = time.Since(began).Seconds() }()
+
+	reference := o.Image + ":" + tag
+	err = result.step("push the image", func() error {
+		pushed, err := o.push(ctx, reference)
+		result.Image.Digest, result.Image.AlreadyThere = pushed.Digest, pushed.AlreadyThere
+		result.Image.UploadedBytes = pushed.Bytes
+		return err
+	})
+	if err != nil {
+		return result, fmt.Errorf("the manifest is untouched: %w", err)
+	}
+
+	update := o.Update
+	update.Selector.Image, update.Tag, update.Digest = o.Image, tag, result.Image.Digest
+	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.RemoteURL
+	update.DryRun = o.DryRun
+	err = result.step("update the manifest", func() error {
+		updated, err := gitops.Update(ctx, o.Repository, update)
+		result.GitOps = gitOpsOf(o.Repository, update.Path, updated)
+		return err
+	})
+	if err != nil {
+		return result, fmt.Errorf("update the manifest (the image %s is in the registry): %w", reference, err)
+	}
+	result.Changed = result.GitOps.Changed || !result.Image.AlreadyThere
+	return result, nil
+}
+
+// push pushes the image, or in a dry run says what a push would find.
+func (o Options) push(ctx context.Context, reference string) (imagepush.Result, error) {
+	options := imagepush.Options{Access: o.Registry, Reference: reference, Layout: o.Layout}
+	if o.DryRun {
+		return imagepush.Compare(ctx, options)
+	}
+	return imagepush.Push(ctx, options)
+}
+
+func gitOpsOf(repository gitops.Repository, path string, updated gitops.UpdateResult) GitOps {
+	return GitOps{
+		Repository: repository.URL,
+		Branch:     updated.Branch,
+		Path:       path,
+		Commit:     updated.Commit,
+		Changed:    updated.Changed,
+		Line:       updated.Change.Line,
+		Old:        updated.Change.OldLine,
+		New:        updated.Change.NewLine,
+		Attempts:   updated.Attempts,
+	}
+}
+
+// step runs one step and takes down how long it took.
+func (r *Result) step(name string, do func() error) error {
+	start := time.Now()
+	err := do()
+	r.Steps = append(r.Steps, Step{Name: name, Seconds: time.Since(start).Seconds()})
+	return err
+}

@@ -1,0 +1,210 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Result is what a publish did, or in a dry run what it would do. Its JSON
+// form is part of the interface: fields are added, never renamed.
+type Result struct {
+	// Changed says whether the registry or the GitOps repository changed.
+	Changed bool `json:"changed"`
+	// Rollback says that the image was published before and nothing was built.
+	Rollback bool    `json:"rollback"`
+	DryRun   bool    `json:"dryRun"`
+	Source   Source  `json:"source"`
+	Image    Image   `json:"image"`
+	GitOps   GitOps  `json:"gitops"`
+	Steps    []Step  `json:"steps"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// Source is the commit that was published.
+type Source struct {
+	Commit     string    `json:"commit"`
+	Subject    string    `json:"subject"`
+	Time       time.Time `json:"time"`
+	Repository string    `json:"repository,omitempty"`
+}
+
+// Image is what is in the registry.
+type Image struct {
+	Repository    string `json:"repository"`
+	Tag           string `json:"tag"`
+	Digest        string `json:"digest"`
+	AlreadyThere  bool   `json:"alreadyThere"`
+	UploadedBytes int64  `json:"uploadedBytes"`
+}
+
+// Reference is the image by tag and digest.
+func (i Image) Reference() string { return i.Repository + ":" + i.Tag + "@" + i.Digest }
+
+// GitOps is what the manifest says.
+type GitOps struct {
+	Repository string `json:"repository"`
+	Branch     string `json:"branch"`
+	Path       string `json:"path"`
+	Commit     string `json:"commit,omitempty"`
+	Changed    bool   `json:"changed"`
+	// Line is the changed line's number, Old and New its text.
+	Line     int    `json:"line"`
+	Old      string `json:"old,omitempty"`
+	New      string `json:"new,omitempty"`
+	Attempts int    `json:"attempts"`
+}
+
+// Step is a part of the run and how long it took.
+type Step struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// ParseStep reads "name=1.2s", the form that the caller of a container hands
+// finished steps on in.
+func ParseStep(text string) (Step, error) {
+	name, duration, found := strings.Cut(text, "=")
+	took, err := time.ParseDuration(duration)
+	if !found || err != nil {
+		return Step{}, fmt.Errorf("%q is no step: want name=duration, such as build=1.2s", text)
+	}
+	return Step{Name: name, Seconds: took.Seconds()}, nil
+}
+
+// headline says in one sentence what happened.
+func (r Result) headline() string {
+	switch {
+	case r.DryRun && r.GitOps.Changed:
+		return "Dry run: nothing was pushed. This would be the change"
+	case r.DryRun:
+		return "Dry run: nothing was pushed, and the manifest names this image already"
+	case r.Rollback && !r.Changed:
+		return "Nothing to do: the manifest names this image already"
+	case r.Rollback:
+		return "Rolled back"
+	case !r.Changed:
+		return "Nothing to do: this commit is published already"
+	case !r.GitOps.Changed:
+		return "Image pushed; the manifest named it already"
+	default:
+		return "Published"
+	}
+}
+
+// row is one line of the report.
+type row struct{ name, value string }
+
+func (r Result) rows() []row {
+	image := "pushed, " + bytes(r.Image.UploadedBytes) + " sent"
+	if r.Image.AlreadyThere {
+		image = "in the registry already, nothing sent"
+	} else if r.DryRun {
+		image = "not in the registry yet"
+	}
+	rows := []row{
+		{"commit", short(r.Source.Commit) + " " + r.Source.Subject},
+		{"image", r.Image.Repository + ":" + r.Image.Tag},
+		{"digest", r.Image.Digest},
+		{"registry", image},
+		{"manifest", r.GitOps.Repository + " " + r.GitOps.Branch + " " + r.GitOps.Path},
+	}
+	if r.GitOps.Changed && r.GitOps.Commit != "" {
+		commit := short(r.GitOps.Commit)
+		if r.GitOps.Attempts > 1 {
+			commit += fmt.Sprintf(" (pushed at attempt %d, others were faster)", r.GitOps.Attempts)
+		}
+		rows = append(rows, row{"gitops commit", commit})
+	}
+	return rows
+}
+
+// Text is the report for a person.
+func (r Result) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", r.headline())
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range r.rows() {
+		fmt.Fprintf(table, "  %s\t%s\n", row.name, row.value)
+	}
+	table.Flush()
+	if r.GitOps.Changed {
+		fmt.Fprintf(&b, "\n%s", r.diff())
+	}
+	b.WriteString("\n")
+	for _, step := range r.Steps {
+		fmt.Fprintf(table, "  %s\t%6.2f s\n", step.Name, step.Seconds)
+	}
+	fmt.Fprintf(table, "  in all\t%6.2f s\n", r.Seconds)
+	table.Flush()
+	return b.String()
+}
+
+// Markdown is the report for GitHub's job summary.
+func (r Result) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n| | |\n|---|---|\n", r.headline())
+	for _, row := range r.rows() {
+		fmt.Fprintf(&b, "| %s | %s |\n", row.name, code(row.value))
+	}
+	if r.GitOps.Changed {
+		fmt.Fprintf(&b, "\n```diff\n%s```\n", r.diff())
+	}
+	b.WriteString("\n| step | seconds |\n|---|---:|\n")
+	for _, step := range r.Steps {
+		fmt.Fprintf(&b, "| %s | %.2f |\n", step.Name, step.Seconds)
+	}
+	fmt.Fprintf(&b, "| in all | %.2f |\n", r.Seconds)
+	return b.String()
+}
+
+// JSON is the report for a program, indented, ending in a newline.
+func (r Result) JSON() (string, error) {
+	data, err := json.MarshalIndent(r, "", "  ")
+	return string(data) + "\n", err
+}
+
+// Render writes the report in the named format: text, json or markdown.
+func (r Result) Render(format string) (string, error) {
+	switch strings.ToLower(format) {
+	case "text":
+		return r.Text(), nil
+	case "markdown":
+		return r.Markdown(), nil
+	case "json":
+		return r.JSON()
+	default:
+		return "", unknownFormat(format)
+	}
+}
+
+func unknownFormat(format string) error {
+	return fmt.Errorf("%q is no format: want text, json or markdown", format)
+}
+
+// diff is the change of the manifest as a unified diff without context.
+func (r Result) diff() string {
+	return fmt.Sprintf("--- a/%[1]s\n+++ b/%[1]s\n@@ -%[2]d +%[2]d @@\n-%[3]s\n+%[4]s\n", r.GitOps.Path, r.GitOps.Line, r.GitOps.Old, r.GitOps.New)
+}
+
+// code puts a value of the Markdown table into a code span; a pipe would end
+// the cell and a backtick the span.
+func code(value string) string {
+	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(value) + "`"
+}
+
+func short(sha string) string { return sha[:min(len(sha), 12)] }
+
+// bytes writes a size in the unit that fits.
+func bytes(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1000*1000:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	default:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+}

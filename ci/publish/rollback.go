@@ -1,0 +1,80 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tazlab.net/castle/ci/gitops"
+	"tazlab.net/castle/ci/imagepush"
+)
+
+// RollbackOptions say to which earlier image the manifest goes back.
+type RollbackOptions struct {
+	// To is the source commit of the earlier image, 4 digits or more.
+	To string
+	// Image is the image's repository.
+	Image string
+	// Registry says how to reach the image's registry.
+	Registry imagepush.Access
+	// Repository and Update address the manifest.
+	Repository gitops.Repository
+	Update     gitops.UpdateRequest
+}
+
+// Rollback points the manifest at an image that was published before, after
+// making sure that the registry still has it, and has it unchanged. Nothing is
+// built.
+func Rollback(ctx context.Context, o RollbackOptions) (Result, error) {
+	began := time.Now()
+	o.Update.Selector.Image = o.Image
+	result := Result{Rollback: true, DryRun: o.Update.DryRun}
+
+	var earlier gitops.Entry
+	err := result.step("read the history", func() error {
+		entries, err := gitops.History(ctx, o.Repository, o.Update.Path, o.Update.Selector, 0)
+		if err != nil {
+			return err
+		}
+		earlier, err = entries.Find(o.To)
+		return err
+	})
+	if err != nil {
+		return result, err
+	}
+
+	reference := o.Image + ":" + earlier.New.Tag
+	result.Image = Image{Repository: o.Image, Tag: earlier.New.Tag, AlreadyThere: true}
+	err = result.step("find the image", func() error {
+		found, err := imagepush.Lookup(ctx, o.Registry, reference)
+		if err != nil {
+			return fmt.Errorf("the image to roll back to: %w", err)
+		}
+		if earlier.Digest != "" && earlier.Digest != found {
+			return fmt.Errorf("%s is no longer what was published: the GitOps commit %s recorded %s, the registry has %s",
+				reference, short(earlier.Commit), earlier.Digest, found)
+		}
+		result.Image.Digest = found
+		return nil
+	})
+	if err != nil {
+		return result, err
+	}
+
+	update := o.Update
+	update.Action = gitops.Rollback
+	update.Tag, update.Digest = earlier.New.Tag, result.Image.Digest
+	update.SourceCommit, update.SourceRepository = earlier.SourceCommit, earlier.SourceRepository
+	result.Source = Source{Commit: earlier.SourceCommit, Repository: earlier.SourceRepository}
+	if earlier.SourceCommit == "" {
+		result.Source.Commit = o.To
+	}
+	err = result.step("update the manifest", func() error {
+		updated, err := gitops.Update(ctx, o.Repository, update)
+		result.GitOps = gitOpsOf(o.Repository, update.Path, updated)
+		return err
+	})
+	result.Changed = result.GitOps.Changed
+	result.Seconds = time.Since(began).Seconds()
+	return result, err
+}
