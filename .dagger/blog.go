@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"time"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Folders of the containers below. What a step makes it leaves in made.
+const (
+	made       = "/made"
+	cacheMount = "/var/cache/castle"
+)
+
+// blog is a commit of the blog on its way to an image.
+type blog struct {
+	castle *Castle
+	source *dagger.Directory
+	path   string
+	timer  *timer
+}
+
+// commit is what the later steps need to know of commit.json, which `castle
+// blog export` writes.
+type commit struct {
+	SHA       string `json:"sha"`
+	RemoteURL string `json:"remoteURL"`
+	Detached  bool   `json:"detached"`
+	// Site is the site's path in the exported folder.
+	Site string `json:"site"`
+}
+
+// exported is a clean working tree's committed content.
+type exported struct {
+	commit
+	// file is commit.json, folder what it was exported to.
+	file   *dagger.File
+	folder *dagger.Directory
+}
+
+// compiled is castle's container with the program in place, so that compiling
+// it, which the first run has to do, counts as a step of its own.
+func (b blog) compiled(ctx context.Context) (*dagger.Container, error) {
+	defer b.timer.step("compile castle")()
+	container, err := b.castle.castle()
+	if err != nil {
+		return nil, err
+	}
+	return container.Sync(ctx)
+}
+
+// export refuses a working tree that is not clean and takes the committed
+// content out of Git, so that nothing untracked or ignored gets in. With dirty
+// it takes the site's folder as it is.
+func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
+	container, err := b.compiled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer b.timer.step("check and export the commit")()
+	out, err := container.
+		WithMountedDirectory("/source", b.source).
+		WithExec([]string{"castle", "blog", "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty)}).
+		Directory(made).
+		Sync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	export := &exported{file: out.File("commit.json"), folder: out}
+	text, err := export.file.Contents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return export, json.Unmarshal([]byte(text), &export.commit)
+}
+
+// reachable makes sure that a detached HEAD is a commit that the remote's
+// branches or tags hold. It asks the remote, so it is never cached.
+func (b blog) reachable(ctx context.Context, export *exported, token *dagger.Secret) error {
+	if !export.Detached || export.RemoteURL == "" {
+		return nil
+	}
+	defer b.timer.step("find the commit on the remote")()
+	container, err := b.castle.castle()
+	if err != nil {
+		return err
+	}
+	if token != nil {
+		container = container.WithSecretVariable("CASTLE_GIT_TOKEN", token)
+	}
+	_, err = uncached(container).
+		WithMountedDirectory("/source", b.source).
+		WithExec([]string{"castle", "blog", "reachable", "--source=/source"}).
+		Sync(ctx)
+	return err
+}
+
+// hugo builds the site. Its processed images and fetched resources are kept
+// between runs.
+func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagger.Directory, error) {
+	defer b.timer.step("build the site with Hugo")()
+	hugo, err := b.castle.image("hugo", "")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"hugo", "build", "--minify", "--noBuildLock", "--source=" + path.Join("/export", export.Site), "--destination=" + made}
+	if baseURL != "" {
+		args = append(args, "--baseURL="+baseURL)
+	}
+	return hugo.
+		WithUser("root").
+		WithEnvVariable("TZ", "UTC").
+		WithEnvVariable("HUGO_CACHEDIR", path.Join(cacheMount, "hugo")).
+		WithEnvVariable("HUGO_RESOURCEDIR", path.Join(cacheMount, "resources")).
+		WithMountedCache(cacheMount, dag.CacheVolume("castle-hugo")).
+		WithMountedDirectory("/export", export.folder).
+		WithExec(args).
+		Directory(made).
+		Sync(ctx)
+}
+
+// image puts the built site on top of nginx and returns an OCI layout: one
+// image, or an index over several platforms.
+func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, port int, platforms []dagger.Platform) (*dagger.Directory, error) {
+	defer b.timer.step("assemble the image")()
+	container, err := b.castle.castle()
+	if err != nil {
+		return nil, err
+	}
+	if len(platforms) == 0 {
+		platforms = []dagger.Platform{""} // the engine's own
+	}
+	args := []string{"castle", "blog", "image", "--site=/public", "--commit=/commit.json",
+		fmt.Sprintf("--port=%d", port), "--cache=" + cacheMount, "--out=" + made}
+	for i, platform := range platforms {
+		base, err := b.castle.image("nginx", platform)
+		if err != nil {
+			return nil, err
+		}
+		// The tarball's own digest is no name for it: the engine writes the
+		// time of its pull into the configuration.
+		name, err := base.ImageRef(ctx)
+		if err != nil {
+			return nil, err
+		}
+		file := fmt.Sprintf("/base/%d.tar", i)
+		container = container.WithMountedFile(file, base.AsTarball())
+		args = append(args, "--base="+file, "--base-name="+name)
+	}
+	return container.
+		WithMountedCache(cacheMount, dag.CacheVolume("castle-site-image")).
+		WithMountedFile("/commit.json", export.file).
+		WithMountedDirectory("/public", public).
+		WithExec(args).
+		Directory(made).
+		Sync(ctx)
+}
+
+// timer takes down how long each step took, for the report.
+type timer struct {
+	began time.Time
+	flags []string
+}
+
+func newTimer() *timer { return &timer{began: time.Now()} }
+
+// step starts a step's clock; the returned function stops it.
+func (t *timer) step(name string) (stop func()) {
+	start := time.Now()
+	return func() {
+		t.flags = append(t.flags, fmt.Sprintf("--step=%s=%s", name, time.Since(start).Round(time.Millisecond)))
+	}
+}
+
+// all are the flags that hand the finished steps on to the report.
+func (t *timer) all() []string {
+	return append(t.flags, "--began="+t.began.UTC().Format(time.RFC3339Nano))
+}

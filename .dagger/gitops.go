@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"dagger/castle/internal/dagger"
+)
+
+// manifest is one image reference in a GitOps repository, and how to get there.
+type manifest struct {
+	url, branch, path   string
+	image               string
+	container, resource string
+	token               *dagger.Secret
+	sshAgent            *dagger.Socket
+	knownHosts          *dagger.File
+	service             *dagger.Service
+}
+
+// attach gives a container the way to the repository and returns it with the
+// flags that every command on a manifest takes.
+func (m manifest) attach(container *dagger.Container) (*dagger.Container, []string, error) {
+	flags := []string{
+		"--gitops-url=" + m.url, "--gitops-branch=" + m.branch, "--manifest=" + m.path,
+		"--image=" + m.image, "--container=" + m.container, "--resource=" + m.resource,
+	}
+	if m.token != nil {
+		container = container.WithSecretVariable("CASTLE_GIT_TOKEN", m.token)
+	}
+	if m.sshAgent != nil {
+		const socket = "/run/castle/ssh-agent.sock"
+		container = container.WithUnixSocket(socket, m.sshAgent).WithEnvVariable("SSH_AUTH_SOCK", socket)
+	}
+	if m.knownHosts != nil {
+		const file = "/run/castle/known_hosts"
+		container = container.WithMountedFile(file, m.knownHosts)
+		flags = append(flags, "--known-hosts="+file)
+	}
+	if m.service != nil {
+		host, err := hostOfURL(m.url)
+		if err != nil {
+			return nil, nil, err
+		}
+		var forward []string
+		if container, forward, err = reach(container, host, "gitops-service", m.service); err != nil {
+			return nil, nil, err
+		}
+		flags = append(flags, forward...)
+	}
+	return container, flags, nil
+}
+
+// reach makes a service answer in a container under the address that the user
+// knows it by. A name is bound as it is; a loopback address, which would mean
+// the container itself, is forwarded by castle.
+func reach(container *dagger.Container, address, alias string, service *dagger.Service) (*dagger.Container, []string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: a service needs an address with a port, such as localhost:5000", address)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return container.WithServiceBinding(host, service), nil, nil
+	}
+	return container.WithServiceBinding(alias, service), []string{fmt.Sprintf("--forward=%s=%s:%s", address, alias, port)}, nil
+}
+
+// hostOfURL returns the host and port of a URL.
+func hostOfURL(raw string) (string, error) {
+	parsed, err := url.Parse(raw)
+	if err != nil || parsed.Host == "" {
+		return "", fmt.Errorf("%q is no URL with a host, such as http://localhost:3000/tazlab-k8s.git", raw)
+	}
+	return parsed.Host, nil
+}
+
+// hostOfImage returns the registry of an image name ("localhost:5000" of
+// "localhost:5000/me/blog").
+func hostOfImage(image string) string {
+	host, _, _ := strings.Cut(image, "/")
+	return host
+}
+
+// gitCommit is how a change of the manifest is committed.
+type gitCommit struct {
+	pushBranch              string
+	pinDigest, dryRun       bool
+	authorName, authorEmail string
+	signingKey              *dagger.Secret
+}
+
+// attach gives a container the signing key and returns it with the flags of
+// every command that commits. Zero values have no flag, so that commands which
+// only read take none.
+func (c gitCommit) attach(container *dagger.Container) (*dagger.Container, []string, error) {
+	var flags []string
+	for _, flag := range []struct{ name, value string }{
+		{"push-branch", c.pushBranch}, {"author-name", c.authorName}, {"author-email", c.authorEmail},
+	} {
+		if flag.value != "" {
+			flags = append(flags, "--"+flag.name+"="+flag.value)
+		}
+	}
+	if c.pinDigest {
+		flags = append(flags, "--pin-digest")
+	}
+	if c.dryRun {
+		flags = append(flags, "--dry-run")
+	}
+	if c.signingKey != nil {
+		const file = "/run/castle/signing-key"
+		container = container.WithMountedSecret(file, c.signingKey, dagger.ContainerWithMountedSecretOpts{Mode: 0o400})
+		flags = append(flags, "--signing-key="+file)
+	}
+	return container, flags, nil
+}

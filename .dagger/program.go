@@ -1,0 +1,44 @@
+package main
+
+import (
+	"time"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Program is castle's own program, compiled for the engine's platform.
+func (m *Castle) Program() (*dagger.File, error) {
+	golang, err := m.image("golang", "")
+	if err != nil {
+		return nil, err
+	}
+	return golang.
+		WithMountedCache("/go/pkg/mod", dag.CacheVolume("castle-go-mod")).
+		WithMountedCache("/root/.cache/go-build", dag.CacheVolume("castle-go-build")).
+		WithMountedDirectory("/src", m.Self).
+		WithWorkdir("/src").
+		WithEnvVariable("CGO_ENABLED", "0").
+		WithExec([]string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "/castle", "./ci/cmd/castle"}).
+		File("/castle"), nil
+}
+
+// castle is a container with the program, Git and OpenSSH.
+func (m *Castle) castle() (*dagger.Container, error) {
+	program, err := m.Program()
+	if err != nil {
+		return nil, err
+	}
+	golang, err := m.image("golang", "")
+	if err != nil {
+		return nil, err
+	}
+	return golang.
+		WithoutWorkdir().
+		WithMountedFile("/usr/local/bin/castle", program), nil
+}
+
+// uncached makes the commands that follow run every time: the cache pragma of
+// a function does not reach the layers below it.
+func uncached(container *dagger.Container) *dagger.Container {
+	return container.WithEnvVariable("CASTLE_RUN", time.Now().UTC().Format(time.RFC3339Nano))
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"dagger/castle/internal/dagger"
+)
+
+// PreviewBlog builds the blog as publish-blog would and serves that very image,
+// without pushing anything. Look at it with
+// `dagger call preview-blog up --ports 8080:8080`.
+//
+// Links go to the base URL in Hugo's configuration unless another is given.
+func (m *Castle) PreviewBlog(
+	ctx context.Context,
+	// The blog's Git working tree (a path), or a Git URL with a ref.
+	// +defaultPath="/"
+	source *dagger.Directory,
+	// The Hugo site's folder in the source; "." for its root.
+	// +default="blog"
+	path string,
+	// The base URL to build for.
+	// +default="http://localhost:8080/"
+	baseUrl string,
+	// The port that nginx listens on.
+	// +default=8080
+	port int,
+	// Show the working tree as it is, uncommitted changes included.
+	// +optional
+	dirty bool,
+) (*dagger.Service, error) {
+	blog := blog{castle: m, source: source, path: path, timer: newTimer()}
+	export, err := blog.export(ctx, dirty)
+	if err != nil {
+		return nil, plain(err)
+	}
+	public, err := blog.hugo(ctx, export, baseUrl)
+	if err != nil {
+		return nil, plain(err)
+	}
+	layout, err := blog.image(ctx, export, public, port, nil)
+	if err != nil {
+		return nil, plain(err)
+	}
+	base, err := m.castle()
+	if err != nil {
+		return nil, err
+	}
+	archive := base.
+		WithMountedDirectory("/image", layout).
+		WithExec([]string{"castle", "blog", "archive", "--layout=/image", "--out=" + made + ".tar"}).
+		File(made + ".tar")
+	return serve(archive, port), nil
+}
+
+// ServeBlog serves a published image, pulled from its registry:
+// `dagger call serve-blog --tag blog-1a2b3c4 up --ports 8080:80`.
+//
+// +cache="never"
+func (m *Castle) ServeBlog(
+	ctx context.Context,
+	// The image's tag, or its digest (sha256:…).
+	tag string,
+	// The image's repository.
+	// +default="tazzo/tazlab.net"
+	image string,
+	// The user name for the registry.
+	// +optional
+	registryUsername string,
+	// The password or token for the registry.
+	// +optional
+	registryPassword *dagger.Secret,
+	// The registry as a service, where only this machine reaches it
+	// (tcp://localhost:5000).
+	// +optional
+	registryService *dagger.Service,
+	// The port that the image's nginx listens on.
+	// +default=80
+	port int,
+) (*dagger.Service, error) {
+	base, err := m.castle()
+	if err != nil {
+		return nil, err
+	}
+	puller, flags, err := registry{image: image, username: registryUsername, password: registryPassword, service: registryService}.attach(base)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := uncached(puller).
+		WithExec(append([]string{"castle", "blog", "pull", "--image=" + image, "--tag=" + tag, "--out=" + made + ".tar"}, flags...)).
+		File(made + ".tar").
+		Sync(ctx)
+	if err != nil {
+		return nil, plain(err)
+	}
+	return serve(archive, port), nil
+}
+
+// serve starts an image from its archive.
+func serve(archive *dagger.File, port int) *dagger.Service {
+	return dag.Container().
+		Import(archive).
+		WithExposedPort(port).
+		AsService(dagger.ContainerAsServiceOpts{UseEntrypoint: true})
+}
+
+// CheckBlog builds the blog and looks for broken internal links and anchors,
+// missing translations, invalid HTML and XML, and requests to other hosts. All
+// findings are listed at once, and any of them fails the call.
+func (m *Castle) CheckBlog(
+	ctx context.Context,
+	// The blog's working tree (a path), or a Git URL with a ref.
+	// +defaultPath="/"
+	source *dagger.Directory,
+	// The Hugo site's folder in the source; "." for its root.
+	// +default="blog"
+	path string,
+	// The languages that every page must exist in. Default: those that the
+	// site's own pages announce.
+	// +optional
+	languages []string,
+) (string, error) {
+	blog := blog{castle: m, source: source, path: path, timer: newTimer()}
+	export, err := blog.export(ctx, true)
+	if err != nil {
+		return "", plain(err)
+	}
+	public, err := blog.hugo(ctx, export, "")
+	if err != nil {
+		return "", plain(err)
+	}
+	base, err := m.castle()
+	if err != nil {
+		return "", err
+	}
+	args := []string{"castle", "blog", "check", "--site=/public"}
+	for _, language := range languages {
+		args = append(args, "--language="+language)
+	}
+	text, err := base.WithMountedDirectory("/public", public).WithExec(args).Stdout(ctx)
+	return text, plain(err)
+}
+
+// registry is where an image is, and how to get in.
+type registry struct {
+	image, username string
+	password        *dagger.Secret
+	service         *dagger.Service
+}
+
+// attach gives a container the way to the registry and returns it with the
+// flags for its commands.
+func (r registry) attach(container *dagger.Container) (*dagger.Container, []string, error) {
+	var flags []string
+	if r.password != nil {
+		if r.username == "" {
+			return nil, nil, fmt.Errorf("a password for the registry of %s, but no user name: add --registry-username", r.image)
+		}
+		container = container.WithSecretVariable("CASTLE_REGISTRY_PASSWORD", r.password)
+		flags = append(flags, "--registry-username="+r.username)
+	}
+	if r.service != nil {
+		bound, forward, err := reach(container, hostOfImage(r.image), "registry-service", r.service)
+		if err != nil {
+			return nil, nil, err
+		}
+		container, flags = bound, append(flags, forward...)
+	}
+	return container, flags, nil
+}

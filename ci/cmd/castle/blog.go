@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/forward"
+	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/gitops"
+	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/worktree"
+)
+
+// The environment variables that secrets come in by. A flag would show them in
+// the list of processes and in the engine's log.
+const (
+	gitTokenVariable         = "CASTLE_GIT_TOKEN"
+	registryPasswordVariable = "CASTLE_REGISTRY_PASSWORD"
+)
+
+func newBlogCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "blog",
+		Short: "The steps of publish-blog; they run inside castle's containers",
+	}
+	command.AddCommand(newExportCommand(), newReachableCommand(), newImageCommand(), newArchiveCommand(), newPublishCommand(),
+		newRollbackCommand(), newHistoryCommand(), newCheckCommand(), newPullCommand())
+	return command
+}
+
+// exported is commit.json: the commit, and where the site is in the folder
+// beside it.
+type exported struct {
+	worktree.Commit
+	Site string `json:"site"`
+}
+
+func newExportCommand() *cobra.Command {
+	var source worktree.Options
+	var out string
+	var dirty bool
+	command := &cobra.Command{
+		Use:   "export",
+		Short: "Refuse a working tree that is not clean; write commit.json and the committed site",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			export := export
+			if dirty {
+				export = exportDirty
+			}
+			made, err := export(cmd.Context(), source, filepath.Join(out, "work"))
+			if err != nil {
+				return err
+			}
+			if made.Site, err = filepath.Rel(out, made.Site); err != nil {
+				return err
+			}
+			data, err := json.MarshalIndent(made, "", "  ")
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(out, "commit.json"), data, 0o644)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&source.Dir, "source", ".", "the Git working tree")
+	flags.StringVar(&source.Subdir, "path", "blog", "the Hugo site's folder in it")
+	flags.StringVar(&out, "out", "", "the folder to write to")
+	flags.BoolVar(&dirty, "dirty", false, "take the site's folder as it is, for a preview")
+	return command
+}
+
+func export(ctx context.Context, source worktree.Options, dest string) (exported, error) {
+	commit, err := worktree.Inspect(ctx, source)
+	if err != nil {
+		return exported{}, err
+	}
+	site, err := worktree.Export(ctx, source, dest)
+	return exported{commit, site}, err
+}
+
+// exportDirty names no commit; the time is any that is always the same.
+func exportDirty(_ context.Context, source worktree.Options, dest string) (exported, error) {
+	commit := worktree.Commit{SHA: "uncommitted", Short: "uncommitted", Time: time.Unix(1, 0).UTC()}
+	return exported{commit, dest}, os.CopyFS(dest, os.DirFS(filepath.Join(source.Dir, source.Subdir)))
+}
+
+func newReachableCommand() *cobra.Command {
+	var source string
+	command := &cobra.Command{
+		Use:   "reachable",
+		Short: "Make sure that the commit is on one of the remote's branches or tags",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			commit, err := worktree.Inspect(cmd.Context(), worktree.Options{Dir: source, Subdir: "."})
+			if err != nil {
+				return err
+			}
+			_, err = worktree.Reachable(cmd.Context(), commit.RemoteURL, commit.SHA, git.Credentials{Token: os.Getenv(gitTokenVariable)})
+			return err
+		},
+	}
+	command.Flags().StringVar(&source, "source", ".", "the Git working tree")
+	return command
+}
+
+// manifestFlags are those of every command on a manifest.
+type manifestFlags struct {
+	repository gitops.Repository
+	update     gitops.UpdateRequest
+	image      string
+	knownHosts string
+	forward    []string
+}
+
+func (m *manifestFlags) add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&m.repository.URL, "gitops-url", "", "the GitOps repository")
+	flags.StringVar(&m.repository.Branch, "gitops-branch", gitops.DefaultBranch, "the branch that Flux follows")
+	flags.StringVar(&m.update.Path, "manifest", "", "the manifest's path in the repository")
+	flags.StringVar(&m.image, "image", "", "the image's repository")
+	flags.StringVar(&m.update.Selector.Container, "container", "", "the container that is meant")
+	flags.StringVar(&m.update.Selector.Resource, "resource", "", "the resource that is meant (Kind/name)")
+	flags.StringVar(&m.knownHosts, "known-hosts", "", "a known_hosts file for ssh")
+	addForwardFlag(command, &m.forward)
+}
+
+// start opens the forwards and completes the repository's credentials.
+func (m *manifestFlags) start(ctx context.Context) (stop func(), err error) {
+	m.repository.Credentials = git.Credentials{
+		Token:       os.Getenv(gitTokenVariable),
+		KnownHosts:  m.knownHosts,
+		SSHAuthSock: os.Getenv("SSH_AUTH_SOCK"),
+	}
+	m.update.Selector.Image = m.image
+	return startForwards(ctx, m.forward)
+}
+
+func addForwardFlag(command *cobra.Command, forwards *[]string) {
+	command.Flags().StringArrayVar(forwards, "forward", nil, "listen on a loopback address and forward to another (localhost:5000=registry:5000)")
+}
+
+func startForwards(ctx context.Context, specs []string) (stop func(), err error) {
+	rules := make([]forward.Rule, len(specs))
+	for i, spec := range specs {
+		if rules[i], err = forward.Parse(spec); err != nil {
+			return nil, err
+		}
+	}
+	return forward.Start(ctx, rules...)
+}
+
+// addCommitFlags adds those of every command that commits to the repository.
+func addCommitFlags(command *cobra.Command, update *gitops.UpdateRequest) {
+	flags := command.Flags()
+	flags.StringVar(&update.PushBranch, "push-branch", "", "push to this branch instead")
+	flags.BoolVar(&update.PinDigest, "pin-digest", false, "write the digest beside the tag")
+	flags.BoolVar(&update.DryRun, "dry-run", false, "compare and push nothing")
+	flags.StringVar(&update.Author.Name, "author-name", "", "the commit's author")
+	flags.StringVar(&update.Author.Email, "author-email", "", "the author's address")
+	flags.StringVar(&update.SigningKey, "signing-key", "", "an SSH private key to sign the commit with")
+}
+
+func newPublishCommand() *cobra.Command {
+	var manifest manifestFlags
+	var options publish.Options
+	var commitFile, began, format string
+	var steps []string
+	command := &cobra.Command{
+		Use:   "publish",
+		Short: "Push the image, then point the manifest at it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if options.Commit, err = readCommit(commitFile); err != nil {
+				return err
+			}
+			for _, text := range steps {
+				step, err := publish.ParseStep(text)
+				if err != nil {
+					return err
+				}
+				options.Steps = append(options.Steps, step)
+			}
+			if began != "" {
+				if options.Began, err = time.Parse(time.RFC3339Nano, began); err != nil {
+					return err
+				}
+			}
+			stop, err := manifest.start(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer stop()
+			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
+			options.DryRun = manifest.update.DryRun
+			options.Registry.Password = os.Getenv(registryPasswordVariable)
+			result, err := publish.Run(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			return render(cmd, result, format)
+		},
+	}
+	manifest.add(command)
+	addCommitFlags(command, &manifest.update)
+	flags := command.Flags()
+	flags.StringVar(&commitFile, "commit", "", "commit.json")
+	flags.StringVar(&options.Layout, "layout", "", "the image's OCI layout")
+	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
+	flags.StringVar(&options.Registry.Username, "registry-username", "", "the user name for the registry")
+	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
+	flags.StringVar(&began, "began", "", "when the run began")
+	addFormatFlag(command, &format)
+	return command
+}
+
+func readCommit(name string) (worktree.Commit, error) {
+	var commit worktree.Commit
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return commit, err
+	}
+	return commit, json.Unmarshal(data, &commit)
+}
+
+// renderer is a result that can be written in several formats.
+type renderer interface {
+	Render(format string) (string, error)
+}
+
+func addFormatFlag(command *cobra.Command, format *string) {
+	command.Flags().StringVar(format, "format", "text", "text, json or markdown")
+}
+
+func render(cmd *cobra.Command, result renderer, format string) error {
+	text, err := result.Render(format)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+	return err
+}

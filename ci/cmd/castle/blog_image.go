@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/imagepush"
+	"tazlab.net/castle/ci/sitecheck"
+	"tazlab.net/castle/ci/siteimage"
+	"tazlab.net/castle/ci/siteimage/ocilayout"
+)
+
+func newImageCommand() *cobra.Command {
+	var options siteimage.Options
+	var baseName, commitFile, out string
+	var bases []string
+	command := &cobra.Command{
+		Use:   "image",
+		Short: "Put a built site on top of nginx; write an OCI layout",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			commit, err := readCommit(commitFile)
+			if err != nil {
+				return err
+			}
+			options.Revision, options.Source, options.Created = commit.SHA, commit.RemoteURL, commit.Time
+			options.BaseName, options.BaseDigest, _ = strings.Cut(baseName, "@")
+			var images []v1.Image
+			for _, base := range bases {
+				if options.Base, err = ocilayout.Image(base, ""); err != nil {
+					return err
+				}
+				image, report, err := siteimage.Build(cmd.Context(), options)
+				if err != nil {
+					return err
+				}
+				images = append(images, image)
+				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(report); err != nil {
+					return err
+				}
+			}
+			if len(images) == 1 {
+				return ocilayout.Write(out, images[0])
+			}
+			index, err := siteimage.Index(images...)
+			if err != nil {
+				return err
+			}
+			return ocilayout.Write(out, index)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.Site, "site", "", "Hugo's output")
+	flags.StringArrayVar(&bases, "base", nil, "the base image as a tarball; once for each platform")
+	flags.StringVar(&baseName, "base-name", "", "the base image's name with its digest, for the labels")
+	flags.StringVar(&commitFile, "commit", "", "commit.json")
+	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
+	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers between runs")
+	flags.StringVar(&out, "out", "", "the folder to write to")
+	return command
+}
+
+func newArchiveCommand() *cobra.Command {
+	var layout, out string
+	command := &cobra.Command{
+		Use:   "archive",
+		Short: "Write the image of an OCI layout as a tarball that an engine imports",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			artifact, err := ocilayout.Read(layout)
+			if err != nil {
+				return err
+			}
+			image, ok := artifact.(v1.Image)
+			if !ok {
+				return fmt.Errorf("%s holds an index over several platforms: name one platform", layout)
+			}
+			return writeArchive(out, image)
+		},
+	}
+	command.Flags().StringVar(&layout, "layout", "", "the image's OCI layout")
+	command.Flags().StringVar(&out, "out", "", "the file to write to")
+	return command
+}
+
+func newPullCommand() *cobra.Command {
+	var access imagepush.Access
+	var image, tag, out string
+	var forwards []string
+	command := &cobra.Command{
+		Use:   "pull",
+		Short: "Pull a published image as a tarball that an engine imports",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stop, err := startForwards(cmd.Context(), forwards)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			separator := ":"
+			if strings.HasPrefix(tag, "sha256:") {
+				separator = "@"
+			}
+			access.Password = os.Getenv(registryPasswordVariable)
+			pulled, err := imagepush.Fetch(cmd.Context(), access, image+separator+tag, v1.Platform{OS: "linux", Architecture: runtime.GOARCH})
+			if err != nil {
+				return err
+			}
+			return writeArchive(out, pulled)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&image, "image", "", "the image's repository")
+	flags.StringVar(&tag, "tag", "", "its tag or digest")
+	flags.StringVar(&access.Username, "registry-username", "", "the user name for the registry")
+	flags.StringVar(&out, "out", "", "the file to write to")
+	addForwardFlag(command, &forwards)
+	return command
+}
+
+// writeArchive writes a Docker archive. The name in it is of no consequence,
+// but the format wants one.
+func writeArchive(out string, image v1.Image) error {
+	return tarball.WriteToFile(out, name.MustParseReference("blog:published"), image)
+}
+
+func newCheckCommand() *cobra.Command {
+	var options sitecheck.Options
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Look for broken links, missing translations, invalid HTML and foreign requests",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := sitecheck.Check(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			if report.Errors() > 0 {
+				fmt.Fprint(cmd.ErrOrStderr(), report.Text())
+				return exitError(1)
+			}
+			fmt.Fprint(cmd.OutOrStdout(), report.Text())
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.Dir, "site", "", "the built site")
+	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is served at")
+	flags.StringArrayVar(&options.Languages, "language", nil, "a language that every page must exist in")
+	return command
+}

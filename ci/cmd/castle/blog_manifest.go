@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/gitops"
+	"tazlab.net/castle/ci/publish"
+)
+
+func newRollbackCommand() *cobra.Command {
+	var manifest manifestFlags
+	var options publish.RollbackOptions
+	var format string
+	command := &cobra.Command{
+		Use:   "rollback",
+		Short: "Point the manifest at an image that was published before",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stop, err := manifest.start(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer stop()
+			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
+			options.Registry.Password = os.Getenv(registryPasswordVariable)
+			result, err := publish.Rollback(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			return render(cmd, result, format)
+		},
+	}
+	manifest.add(command)
+	addCommitFlags(command, &manifest.update)
+	command.Flags().StringVar(&options.To, "to", "", "the source commit to go back to")
+	command.Flags().StringVar(&options.Registry.Username, "registry-username", "", "the user name for the registry")
+	addFormatFlag(command, &format)
+	return command
+}
+
+func newHistoryCommand() *cobra.Command {
+	var manifest manifestFlags
+	var format string
+	var limit int
+	command := &cobra.Command{
+		Use:   "history",
+		Short: "List what was published when",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stop, err := manifest.start(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer stop()
+			entries, err := gitops.History(cmd.Context(), manifest.repository, manifest.update.Path, manifest.update.Selector, limit)
+			if err != nil {
+				return err
+			}
+			return render(cmd, publish.History(entries), format)
+		},
+	}
+	manifest.add(command)
+	command.Flags().IntVar(&limit, "limit", 20, "how many entries; 0 means all")
+	addFormatFlag(command, &format)
+	return command
+}

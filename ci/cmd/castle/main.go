@@ -1,0 +1,47 @@
+// Command castle is the program inside castle's containers and the helper on
+// the machine that calls them. This package holds commands and flags only;
+// what they do stands in the packages beside it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newRootCommand().ExecuteContext(ctx)
+	stop()
+	if err == nil {
+		return
+	}
+	var exit exitError
+	if errors.As(err, &exit) {
+		os.Exit(int(exit))
+	}
+	fmt.Fprintf(os.Stderr, "castle: %v\n", err)
+	os.Exit(1)
+}
+
+// exitError ends the program with a status of its own, without a message: the
+// command has said everything already.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "castle",
+		Short:         "Build, publish and run a self-hosted platform",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newSetupCommand(), newDemoCommand(), newEngineCommand(), newMirrorCommand(), newBlogCommand(), newPackagesCommand())
+	return root
+}

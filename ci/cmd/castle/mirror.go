@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/mirror"
+)
+
+func newMirrorCommand() *cobra.Command {
+	var h host
+	command := &cobra.Command{
+		Use:   "mirror",
+		Short: "Keep the images of images.yaml near the engine",
+	}
+	h.add(command)
+	command.AddCommand(newMirrorBuildCommand(&h), newMirrorServeCommand(&h), newMirrorSyncCommand(&h), newMirrorVerifyCommand(&h))
+	return command
+}
+
+func newMirrorBuildCommand(h *host) *cobra.Command {
+	var rebuild bool
+	command := &cobra.Command{
+		Use:   "build",
+		Short: "Make stand-ins for a machine that cannot pull, from Go modules and Debian packages",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := h.list()
+			if err != nil {
+				return err
+			}
+			built, err := h.buildMirror(cmd.Context(), list, rebuild, cmd.ErrOrStderr())
+			for _, one := range built {
+				state := "there already"
+				if one.Made {
+					state = "built in " + one.Took.Round(time.Second).String()
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s  %s  %.0f MB  %s\n", one.Image.Reference(), one.Digest, float64(one.Size)/1e6, state)
+			}
+			return err
+		},
+	}
+	command.Flags().BoolVar(&rebuild, "rebuild", false, "make them anew, to take in Debian's updates")
+	return command
+}
+
+func newMirrorServeCommand(h *host) *cobra.Command {
+	var address string
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the stand-ins as a registry mirror, in the foreground",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return mirror.Serve(cmd.Context(), mirror.ServeOptions{Cache: h.mirrorCache(), Addr: address, Log: cmd.ErrOrStderr()})
+		},
+	}
+	command.Flags().StringVar(&address, "address", mirror.DefaultAddr, "where to listen")
+	return command
+}
+
+func newMirrorSyncCommand(h *host) *cobra.Command {
+	var options mirror.SyncOptions
+	command := &cobra.Command{
+		Use:   "sync REGISTRY",
+		Short: "Copy the real images to a private registry, for an air gap or against rate limits",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if options.List, err = h.list(); err != nil {
+				return err
+			}
+			options.To, options.Log = args[0], cmd.ErrOrStderr()
+			synced, err := mirror.Sync(cmd.Context(), options)
+			for _, one := range synced {
+				state := "there already"
+				if one.Copied {
+					state = "copied"
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s  %s  %s\n", one.Target, one.Digest, state)
+			}
+			return err
+		},
+	}
+	command.Flags().StringSliceVar(&options.Platforms, "platform", nil, "copy these platforms instead of those of the list")
+	return command
+}
+
+func newMirrorVerifyCommand(h *host) *cobra.Command {
+	var options mirror.VerifyOptions
+	command := &cobra.Command{
+		Use:   "verify REGISTRY",
+		Short: "Make sure that a mirror has every image, for its platforms and with its digest",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if options.List, err = h.list(); err != nil {
+				return err
+			}
+			options.Registry = args[0]
+			findings, err := mirror.Verify(cmd.Context(), options)
+			for _, finding := range findings {
+				fmt.Fprintln(cmd.OutOrStdout(), finding)
+			}
+			return err
+		},
+	}
+	command.Flags().BoolVar(&options.StandInsOnly, "stand-ins-only", false, "leave out the images that have no stand-in")
+	return command
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/debian"
+	"tazlab.net/castle/ci/engine"
+	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/mirror"
+	"tazlab.net/castle/ci/setup"
+)
+
+// host is what the commands for a user's machine share: the cache folder, the
+// list of images, and whether a mirror of stand-ins is needed.
+type host struct {
+	cache  string
+	images string
+	mirror string
+}
+
+// The values of --mirror.
+const (
+	mirrorAuto   = "auto"
+	mirrorAlways = "always"
+	mirrorNever  = "never"
+)
+
+func (h *host) add(command *cobra.Command) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	flags := command.PersistentFlags()
+	flags.StringVar(&h.cache, "cache", filepath.Join(cache, "castle"), "the folder for everything that is built and run")
+	flags.StringVar(&h.images, "images", "images.yaml", "the list of images")
+	flags.StringVar(&h.mirror, "mirror", mirrorAuto, "serve stand-in images to an engine of castle's own: auto (where the registries do not answer), always, never")
+}
+
+func (h *host) mirrorCache() string { return filepath.Join(h.cache, "mirror") }
+
+func (h *host) list() (images.List, error) {
+	list, err := images.Load(h.images)
+	if os.IsNotExist(err) {
+		return nil, fmt.Errorf("%w: run castle in its repository, or name the list with --images", err)
+	}
+	return list, err
+}
+
+// wantsMirror settles --mirror=auto by asking the registries.
+func (h *host) wantsMirror(ctx context.Context, list images.List) (bool, error) {
+	switch h.mirror {
+	case mirrorAlways, mirrorNever:
+		return h.mirror == mirrorAlways, nil
+	case mirrorAuto:
+		var registries []string
+		for _, image := range list {
+			if image.StandIn != "none" && !slices.Contains(registries, image.Registry()) {
+				registries = append(registries, image.Registry())
+			}
+		}
+		return !setup.RegistriesAnswer(ctx, registries...), nil
+	default:
+		return false, fmt.Errorf("--mirror=%s: want auto, always or never", h.mirror)
+	}
+}
+
+func (h *host) buildMirror(ctx context.Context, list images.List, rebuild bool, log io.Writer) ([]mirror.Built, error) {
+	if err := debian.Install(ctx, "mmdebstrap", "debian-archive-keyring"); err != nil {
+		return nil, err
+	}
+	return mirror.Build(ctx, mirror.BuildOptions{
+		Cache: h.mirrorCache(), List: list, Rebuild: rebuild, Log: log,
+		Tools: gotool.Builder{Cache: filepath.Join(h.cache, "tools"), Log: log}.Build,
+	})
+}
+
+// engine is castle's own engine, of which only Up builds anything.
+func (h *host) engine(ctx context.Context, log io.Writer) (engine.Engine, error) {
+	list, err := h.list()
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	listFile, err := filepath.Abs(h.images)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	mirrored, err := h.wantsMirror(ctx, list)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	setting := mirrorNever
+	if mirrored {
+		setting = mirrorAlways
+	}
+	return engine.Engine{
+		Cache:   h.cache,
+		Install: debian.Install,
+		Toolchain: func(ctx context.Context) (v1.Image, error) {
+			if mirrored {
+				return h.mirroredToolchain(ctx, list, log)
+			}
+			return pull(ctx, list, "", name.WeakValidation)
+		},
+		Supervisor:   []string{program, "engine", "run", "--cache=" + h.cache, "--images=" + listFile, "--mirror=" + setting},
+		SupervisorID: "mirror=" + setting,
+		Log:          log,
+	}, nil
+}
+
+// mirroredToolchain builds the stand-ins and returns the one for Go. Its layers
+// are read through the mirror, which is served as long as ctx lives.
+func (h *host) mirroredToolchain(ctx context.Context, list images.List, log io.Writer) (v1.Image, error) {
+	if _, err := h.buildMirror(ctx, list, false, log); err != nil {
+		return nil, err
+	}
+	addresses := make(chan net.Addr, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- mirror.Serve(ctx, mirror.ServeOptions{
+			Cache: h.mirrorCache(), Addr: "127.0.0.1:0", Ready: func(address net.Addr) { addresses <- address },
+		})
+	}()
+	select {
+	case address := <-addresses:
+		return pull(ctx, list, address.String(), name.Insecure)
+	case err := <-ended:
+		return nil, err
+	}
+}
+
+// pull returns the image that Go code is compiled in, from a mirror or, when
+// that is empty, from its own registry.
+func pull(ctx context.Context, list images.List, mirror string, options ...name.Option) (v1.Image, error) {
+	image, err := list.Get("golang")
+	if err != nil {
+		return nil, err
+	}
+	text := image.Reference()
+	if mirror != "" {
+		text = mirror + "/" + image.Repository() + ":" + image.Tag
+	}
+	reference, err := name.ParseReference(text, options...)
+	if err != nil {
+		return nil, err
+	}
+	return remote.Image(reference, remote.WithContext(ctx), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+}

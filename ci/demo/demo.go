@@ -1,0 +1,267 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"tazlab.net/castle/ci/daemon"
+	"tazlab.net/castle/ci/engine"
+	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/setup"
+)
+
+// Demo is one demonstration of a checkout.
+type Demo struct {
+	// Dir is the demo's own folder, removed by Down.
+	Dir string
+	// Source is the checkout whose blog is published.
+	Source string
+	// Setup makes an engine ready.
+	Setup setup.Setup
+	// Serve is the command that calls World.Serve on Dir.
+	Serve []string
+	// Out and Log are for what is shown and for progress.
+	Out, Log io.Writer
+}
+
+// World is what the demo publishes into.
+func (d Demo) World() World { return World{Dir: filepath.Join(d.Dir, "world")} }
+
+func (d Demo) daemon() daemon.Daemon {
+	return daemon.Daemon{Name: "demo", Record: filepath.Join(d.Dir, "world.json"), Log: filepath.Join(d.Dir, "world.log")}
+}
+
+// startedEngine marks that the demo, and nobody before it, started the engine.
+func (d Demo) startedEngine() string { return filepath.Join(d.Dir, "started-engine") }
+
+// Up publishes the blog and shows the result. It can be repeated.
+func (d Demo) Up(ctx context.Context) error {
+	if err := os.MkdirAll(d.World().Dir, 0o755); err != nil {
+		return err
+	}
+	plan, err := d.engine(ctx)
+	if err != nil {
+		return err
+	}
+	password := rand.Text()
+	if err := d.serveWorld(ctx, password); err != nil {
+		return err
+	}
+	environment := append(plan.Env(os.Environ()), passwordVariable+"="+password)
+
+	result, err := d.publish(ctx, environment)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(d.Out, "\n"+result.Text())
+	if err := d.showCommit(ctx); err != nil {
+		return err
+	}
+	if err := d.showPage(ctx, environment, result); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Out, "\nThe registry (%s) and the Git remote (%s) stay up; `make demo-down` removes them.\n", registryAddress, gitAddress)
+	return nil
+}
+
+// Down stops and removes what the demo started.
+func (d Demo) Down(ctx context.Context) error {
+	if _, err := d.daemon().Stop(ctx, 10*time.Second); err != nil {
+		return err
+	}
+	switch _, err := os.Stat(d.startedEngine()); {
+	case err == nil:
+		if _, err := d.Setup.Engine.Down(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintln(d.Log, "stopped the engine that the demo had started")
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return os.RemoveAll(d.Dir)
+}
+
+func (d Demo) engine(ctx context.Context) (setup.Plan, error) {
+	before, err := d.Setup.Engine.Status(ctx)
+	if err != nil {
+		return setup.Plan{}, err
+	}
+	plan, err := d.Setup.Ready(ctx)
+	if err == nil && plan.Kind == setup.Built && before.State != engine.Running {
+		err = os.WriteFile(d.startedEngine(), nil, 0o644)
+	}
+	return plan, err
+}
+
+// serveWorld starts the registry and the Git remote with a new password.
+func (d Demo) serveWorld(ctx context.Context, password string) error {
+	if _, err := d.daemon().Stop(ctx, 10*time.Second); err != nil {
+		return err
+	}
+	_, err := d.daemon().Start(ctx, daemon.Spec{
+		Command:  d.Serve,
+		Env:      []string{passwordVariable + "=" + password},
+		Deadline: 30 * time.Second,
+		Ready: func(ctx context.Context) error {
+			for _, address := range []string{registryAddress, gitAddress} {
+				connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+				if err != nil {
+					return err
+				}
+				connection.Close()
+			}
+			return nil
+		},
+	})
+	return err
+}
+
+// call is a `dagger call` of the checkout's own module, with the arguments that
+// every function on the demo's registry takes.
+func (d Demo) call(ctx context.Context, environment []string, function string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "dagger", append([]string{"call", function,
+		"--image=" + image,
+		"--registry-username=" + username, "--registry-password=env:" + passwordVariable,
+		"--registry-service=tcp://" + registryAddress,
+	}, args...)...)
+	if path, err := lookPathIn(environment, "dagger"); err == nil {
+		command.Path, command.Err = path, nil
+	}
+	command.Dir = d.Source
+	command.Env = environment
+	command.Stderr = d.Log
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
+	command.WaitDelay = 10 * time.Second
+	return command
+}
+
+func (d Demo) publish(ctx context.Context, environment []string) (publish.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
+	defer cancel()
+	command := d.call(ctx, environment, "publish-blog",
+		"--gitops-url="+gitURL, "--gitops-branch="+branch, "--manifest-path="+manifest,
+		"--git-token=env:"+passwordVariable, "--gitops-service=tcp://"+gitAddress,
+		"--format=JSON")
+	fmt.Fprintf(d.Out, "$ dagger %s\n", strings.Join(command.Args[1:], " "))
+	output, err := command.Output()
+	var result publish.Result
+	if err != nil {
+		return result, fmt.Errorf("dagger call publish-blog: %w", err)
+	}
+	return result, json.Unmarshal(output, &result)
+}
+
+// showCommit prints the newest commit of the GitOps repository.
+func (d Demo) showCommit(ctx context.Context) error {
+	shown, err := git.Runner{Dir: d.World().gitopsDir()}.Run(ctx, "show", "--format=%an <%ae>%n%n%B", "--stat", branch)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Out, "\nThe newest commit of the GitOps repository:\n\n%s\n", indent(shown))
+	return nil
+}
+
+var title = regexp.MustCompile(`(?s)<title>(.*?)</title>`)
+
+// showPage starts the published image and fetches a page from it.
+func (d Demo) showPage(ctx context.Context, environment []string, result publish.Result) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	var output bytes.Buffer
+	command := d.call(ctx, environment, "serve-blog", "--tag="+result.Image.Tag, "up", fmt.Sprintf("--ports=%d:80", port))
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Start(); err != nil {
+		return err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- command.Wait() }()
+	defer func() { cancel(); <-exited }()
+
+	url := fmt.Sprintf("http://localhost:%d/", port)
+	response, body, err := fetch(ctx, url, exited)
+	if err != nil {
+		return fmt.Errorf("fetch a page from the published image: %w\n%s", err, output.String())
+	}
+	name := "no title"
+	if found := title.FindSubmatch(body); found != nil {
+		name = string(found[1])
+	}
+	fmt.Fprintf(d.Out, "The front page, fetched from the published image:\n\n    GET / -> %s, %d bytes, %q\n", response.Status, len(body), name)
+	return nil
+}
+
+// fetch asks until the server answers; it gives up when the server ends.
+func fetch(ctx context.Context, url string, exited chan error) (*http.Response, []byte, error) {
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			return response, body, err
+		}
+		select {
+		case ended := <-exited:
+			exited <- ended
+			return nil, nil, fmt.Errorf("the service ended: %v", ended)
+		case <-ctx.Done():
+			return nil, nil, err
+		case <-ticker.C:
+		}
+	}
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// lookPathIn finds a program on the PATH of an environment that is not ours.
+func lookPathIn(environment []string, name string) (string, error) {
+	for i := len(environment) - 1; i >= 0; i-- {
+		path, found := strings.CutPrefix(environment[i], "PATH=")
+		if !found {
+			continue
+		}
+		for _, folder := range filepath.SplitList(path) {
+			if info, err := os.Stat(filepath.Join(folder, name)); err == nil && info.Mode()&0o111 != 0 {
+				return filepath.Join(folder, name), nil
+			}
+		}
+		break
+	}
+	return "", exec.ErrNotFound
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
