@@ -1,0 +1,49 @@
+# Two commands matter: `make demo` and `make test`. `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+cache := $(or $(CASTLE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/castle)
+castle := $(cache)/bin/castle
+# The engine's socket and command, and a world of secrets, come by environment.
+ready := eval "$$($(castle) setup --cache=$(cache))"
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+
+# Where Go is missing, the program comes out of the module itself.
+.PHONY: castle
+castle: ## Build the castle program into the cache folder
+	@mkdir -p $(dir $(castle))
+	@if command -v go >/dev/null; then go build -trimpath -o $(castle) ./ci/cmd/castle; \
+	else dagger call program --platform="$$(uname -s | tr A-Z a-z)/$$(uname -m | sed 's/x86_64/amd64/;s/aarch64/arm64/')" export --path=$(castle); fi
+
+.PHONY: setup
+setup: castle ## Make a Dagger engine ready; print what a shell needs: eval "$(make -s setup)"
+	@$(castle) setup --cache=$(cache)
+
+.PHONY: demo
+demo: castle ## Publish this repository's blog to a registry and a Git remote of this machine's own
+	@$(castle) demo up --cache=$(cache)
+
+.PHONY: demo-down
+demo-down: castle ## Stop and remove what `make demo` started
+	@$(castle) demo down --cache=$(cache)
+
+.PHONY: check
+check: ## The quick part of the tests: vet, lint, unit tests
+	@scripts/check.sh
+
+.PHONY: test
+test: castle ## All set-up and all tests, the end-to-end tests with the real engine included
+	@scripts/test.sh $(castle) $(cache)
+
+.PHONY: bench
+bench: castle ## The benchmarks of docs/benchmarks.md; half an hour on two cores
+	@$(ready); CASTLE=$(castle) go test -run '^$$' -bench . -benchtime 1x -timeout 90m ./ci/bench
+
+.PHONY: engine-down
+engine-down: castle ## Stop an engine that castle started
+	@$(castle) engine down --cache=$(cache) --mirror=never

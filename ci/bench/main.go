@@ -1,0 +1,168 @@
+// Command bench measures publish-blog against the plain sequence that it
+// replaces, on this machine and in one run, and prints a table in Markdown.
+//
+// The plain sequence is what a script would do on the host: hugo, gzip, one
+// layer pushed by go-containerregistry (what crane append does), sed, git push.
+// It knows neither retries nor checks, and it is what the containers and caches
+// have to pay for. Figures are medians; machines differ and are noisy, so the
+// ratio of the two is the figure to look at.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"tazlab.net/castle/ci/sitegen"
+)
+
+type options struct {
+	pages, runs int
+	root, hugo  string
+	castle      string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.pages, "pages", sitegen.DefaultPages, "pages of the large site")
+	flag.IntVar(&o.runs, "runs", 3, "runs of each case; the median counts")
+	flag.StringVar(&o.root, "root", ".", "the repository")
+	flag.StringVar(&o.hugo, "hugo", "hugo", "the hugo command for the plain sequence")
+	flag.StringVar(&o.castle, "castle", "castle", "castle's program, for its memory")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// site is one of the blogs that are published.
+type site struct {
+	name string
+	// write makes the site in an empty folder, edit changes one comma.
+	write func(ctx context.Context, dir string) error
+	edit  func(dir string, run int) error
+}
+
+// row is one line of the table.
+type row struct {
+	site, publishCase string
+	castle, plain     []time.Duration
+}
+
+func run(ctx context.Context, o options) error {
+	sites := []site{
+		{
+			name:  "this repository's blog",
+			write: func(_ context.Context, dir string) error { return copyBlog(o.root, dir) },
+			edit:  editAbout,
+		},
+		{
+			name: fmt.Sprintf("%d pages", o.pages),
+			write: func(ctx context.Context, dir string) error {
+				return sitegen.Generate(ctx, sitegen.Options{
+					Dir: dir, Pages: o.pages, Seed: time.Now().UnixNano(), ThemeDir: filepath.Join(o.root, "blog/themes/castle"),
+				})
+			},
+			edit: func(dir string, run int) error { return sitegen.Touch(dir, 1+run) },
+		},
+	}
+	var rows []row
+	var memory []string
+	for _, site := range sites {
+		measured, err := measure(ctx, o, site)
+		if err != nil {
+			return fmt.Errorf("%s: %w", site.name, err)
+		}
+		rows = append(rows, measured.rows...)
+		memory = append(memory, fmt.Sprintf("| %s | %.0f MB |", site.name, float64(measured.peakMemory)/1e6))
+	}
+	fmt.Println("| site | case | publish-blog | plain sequence | ratio |\n|---|---|---:|---:|---:|")
+	for _, r := range rows {
+		castle, plain := median(r.castle), median(r.plain)
+		ratio := "-"
+		if plain > 0 {
+			ratio = fmt.Sprintf("%.2f", castle.Seconds()/plain.Seconds())
+		}
+		fmt.Printf("| %s | %s | %.2f s | %.2f s | %s |\n", r.site, r.publishCase, castle.Seconds(), plain.Seconds(), ratio)
+	}
+	fmt.Println("\n| site | peak memory of castle's own process (assembling the image) |\n|---|---:|")
+	for _, line := range memory {
+		fmt.Println(line)
+	}
+	return nil
+}
+
+type measurement struct {
+	rows       []row
+	peakMemory int64
+}
+
+// measure runs all cases of one site: castle and the plain sequence in turn, so
+// that a machine that gets slower gets slower for both.
+func measure(ctx context.Context, o options, s site) (measurement, error) {
+	var m measurement
+	cold, change, none := row{s.name, "cold", nil, nil}, row{s.name, "one comma changed", nil, nil}, row{s.name, "no change", nil, nil}
+	for range o.runs {
+		w, err := newWorkshop(ctx, o, s)
+		if err != nil {
+			return m, err
+		}
+		// Each case twice: castle first, then plain, on the same commit.
+		steps := []struct {
+			row  *row
+			edit bool
+		}{{&cold, false}, {&change, true}, {&none, false}}
+		for i, step := range steps {
+			if step.edit {
+				if err := s.edit(w.blog(), i); err != nil {
+					return m, err
+				}
+			}
+			if err := w.commit(ctx, fmt.Sprintf("Edit %d", i)); err != nil {
+				return m, err
+			}
+			took, err := timed(func() error { return w.publish(ctx) })
+			if err != nil {
+				return m, fmt.Errorf("publish-blog, %s: %w", step.row.publishCase, err)
+			}
+			step.row.castle = append(step.row.castle, took)
+			if took, err = timed(func() error { return w.plain(ctx) }); err != nil {
+				return m, fmt.Errorf("plain sequence, %s: %w", step.row.publishCase, err)
+			}
+			step.row.plain = append(step.row.plain, took)
+			fmt.Fprintf(os.Stderr, "%s, %s: %s against %s\n", s.name, step.row.publishCase,
+				last(step.row.castle).Round(10*time.Millisecond), last(step.row.plain).Round(10*time.Millisecond))
+		}
+		peak, err := w.memory(ctx)
+		if err != nil {
+			return m, err
+		}
+		m.peakMemory = max(m.peakMemory, peak)
+		if err := w.close(); err != nil {
+			return m, err
+		}
+	}
+	m.rows = []row{cold, change, none}
+	return m, nil
+}
+
+func timed(do func() error) (time.Duration, error) {
+	start := time.Now()
+	err := do()
+	return time.Since(start), err
+}
+
+func median(all []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+func last(all []time.Duration) time.Duration { return all[len(all)-1] }

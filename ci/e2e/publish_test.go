@@ -1,0 +1,266 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/registry"
+)
+
+// publishJSON publishes and reads the report.
+func publishJSON(t *testing.T, w *world, source string, more ...string) publish.Result {
+	t.Helper()
+	args := append([]string{"publish-blog", "--source=" + source, "--format=JSON"}, w.onRegistry()...)
+	out := mustCall(t, w.environment(), append(append(args, w.onGitOps()...), more...)...)
+	var result publish.Result
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		t.Fatalf("the report is no JSON: %v\n%s", err, out)
+	}
+	return result
+}
+
+// publishFails publishes, which must fail, and returns what was said.
+func publishFails(t *testing.T, w *world, source string, more ...string) string {
+	t.Helper()
+	args := append([]string{"publish-blog", "--source=" + source}, w.onRegistry()...)
+	done := call(t, w.environment(), append(append(args, w.onGitOps()...), more...)...)
+	if done.err == nil {
+		t.Fatalf("the call succeeded:\n%s", done.stdout)
+	}
+	return done.stderr
+}
+
+func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
+	w, source := newWorld(t), newBlog(t)
+	sha := gitIn(t, source, "rev-parse", "HEAD")
+
+	result := publishJSON(t, w, source)
+	if want := "blog-" + sha[:7]; result.Image.Tag != want || !result.Changed || result.Source.Commit != sha {
+		t.Errorf("got tag %q, changed %t, commit %s; want %q, true, %s", result.Image.Tag, result.Changed, result.Source.Commit, want, sha)
+	}
+	if digest := digestAt(t, w, result.Image.Tag); digest != result.Image.Digest {
+		t.Errorf("the registry has %s, the report says %s", digest, result.Image.Digest)
+	}
+	want := strings.Replace(w.manifest, "'"+w.image()+":blog-0000000'", "'"+w.image()+":"+result.Image.Tag+"'", 1)
+	if got := gitIn(t, w.repository(), "show", "main:"+manifestPath); got != strings.TrimSpace(want) {
+		t.Errorf("the manifest is\n%s\nwant\n%s", got, want)
+	}
+	message := gitIn(t, w.repository(), "log", "-1", "--format=%B", "main")
+	if !strings.Contains(message, sha) || !strings.Contains(message, result.Image.Digest) {
+		t.Errorf("the commit names not both the source and the digest:\n%s", message)
+	}
+
+	base := startService(t, w, append([]string{"serve-blog", "--tag=" + result.Image.Tag}, w.onRegistry()...), 80)
+	for path, want := range map[string]struct {
+		status int
+		body   string
+	}{
+		"/":            {http.StatusOK, "<title>"},
+		"/it/":         {http.StatusOK, `lang=it`},
+		"/index.xml":   {http.StatusOK, "<rss"},
+		"/nowhere/":    {http.StatusNotFound, "<title>"},
+		"/healthz":     {http.StatusOK, ""},
+		"/sitemap.xml": {http.StatusOK, "<sitemap"},
+	} {
+		response, body := get(t, base+path)
+		if response.StatusCode != want.status || !strings.Contains(body, want.body) {
+			t.Errorf("GET %s: %s, want %d with %q in:\n%.300s", path, response.Status, want.status, want.body, body)
+		}
+		if response.Header.Get("Content-Security-Policy") == "" && want.body != "" {
+			t.Errorf("GET %s has no Content-Security-Policy", path)
+		}
+	}
+
+	again := publishJSON(t, w, source)
+	if again.Changed || !again.Image.AlreadyThere || again.Image.Digest != result.Image.Digest || again.Image.UploadedBytes != 0 {
+		t.Errorf("published again: changed %t, already there %t, %d bytes sent, digest %s; want the same digest and nothing done",
+			again.Changed, again.Image.AlreadyThere, again.Image.UploadedBytes, again.Image.Digest)
+	}
+	if commits := w.commits(t, "main"); len(commits) != 2 {
+		t.Errorf("published twice: %d commits, want the seed and one more: %q", len(commits), commits)
+	}
+}
+
+func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
+	w, source := newWorld(t), newBlog(t)
+	for _, name := range []string{"untracked.txt", "blog/content/_index.md"} {
+		if err := os.WriteFile(filepath.Join(source, name), []byte("changed"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := publishFails(t, w, source)
+	for _, want := range []string{"untracked.txt", "blog/content/_index.md"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not named in:\n%s", want, said)
+		}
+	}
+	w.untouched(t)
+}
+
+func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
+	w, source := newWorld(t), newBlog(t)
+	result := publishJSON(t, w, source, "--dry-run")
+	if !result.DryRun || !result.GitOps.Changed || !strings.Contains(result.GitOps.New, result.Image.Tag) {
+		t.Errorf("got %+v, want a dry run that shows the new line", result)
+	}
+	w.untouched(t)
+}
+
+func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
+	w, source := newWorld(t), newBlog(t)
+	first := publishJSON(t, w, source)
+	// The same commit on another port is another image.
+	said := publishFails(t, w, source, "--port=8080")
+	if !strings.Contains(said, first.Image.Digest) {
+		t.Errorf("the digest that is there (%s) is not named in:\n%s", first.Image.Digest, said)
+	}
+	if digest := digestAt(t, w, first.Image.Tag); digest != first.Image.Digest {
+		t.Errorf("the tag was overwritten: %s", digest)
+	}
+}
+
+func TestARegistryInABadMoodLeavesTheManifestAlone(t *testing.T) {
+	w, source := newWorld(t), newBlog(t)
+	w.faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
+	publishFails(t, w, source)
+	w.untouched(t)
+}
+
+func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
+	w, source := newWorld(t), newBlog(t)
+	first := publishJSON(t, w, source)
+	page := filepath.Join(source, "blog/content/about.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(page, append(text, "\nOne more sentence.\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	commitAll(t, source, "Add a sentence")
+	second := publishJSON(t, w, source)
+	if second.Image.UploadedBytes >= first.Image.UploadedBytes/4 {
+		t.Errorf("a changed sentence sent %d bytes, the whole image %d", second.Image.UploadedBytes, first.Image.UploadedBytes)
+	}
+
+	args := append([]string{"rollback-blog", "--to=" + first.Source.Commit[:7]}, w.onRegistry()...)
+	mustCall(t, w.environment(), append(args, w.onGitOps()...)...)
+	if manifest := gitIn(t, w.repository(), "show", "main:"+manifestPath); !strings.Contains(manifest, "hugo-blog\n          image: '"+w.image()+":"+first.Image.Tag) {
+		t.Errorf("the manifest does not name %s again:\n%s", first.Image.Tag, manifest)
+	}
+	history := mustCall(t, w.environment(), append([]string{"history", "--image=" + w.image()}, w.onGitOps()...)...)
+	order := regexp.MustCompile(`(?s)rollback.*` + first.Image.Tag + `.*publish.*` + second.Image.Tag + `.*publish.*` + first.Image.Tag)
+	if !order.MatchString(history) {
+		t.Errorf("the history is not rollback, publish, publish:\n%s", history)
+	}
+}
+
+func TestThePullRequestModeLeavesTheMainBranchAlone(t *testing.T) {
+	w, source := newWorld(t), newBlog(t)
+	result := publishJSON(t, w, source, "--push-branch=castle/blog", "--pin-digest")
+	if commits := w.commits(t, "main"); len(commits) != 1 {
+		t.Errorf("main got a commit: %q", commits)
+	}
+	if manifest := gitIn(t, w.repository(), "show", "castle/blog:"+manifestPath); !strings.Contains(manifest, result.Image.Tag+"@"+result.Image.Digest) {
+		t.Errorf("the branch's manifest has no pinned digest:\n%s", manifest)
+	}
+}
+
+func TestThisBlogPassesItsOwnChecks(t *testing.T) {
+	mustCall(t, nil, "check-blog", "--source="+newBlog(t))
+}
+
+// untouched makes sure that neither the registry nor the GitOps repository
+// changed.
+func (w *world) untouched(t *testing.T) {
+	t.Helper()
+	if commits := w.commits(t, "main"); len(commits) != 1 {
+		t.Errorf("the GitOps repository got a commit: %q", commits)
+	}
+	if tags, err := filepath.Glob(filepath.Join(w.registryDir, "repositories/me/blog/_tags/*")); err != nil || len(tags) != 0 {
+		t.Errorf("the registry got tags: %v %v", tags, err)
+	}
+}
+
+func digestAt(t *testing.T, w *world, tag string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+w.registryAddress+"/v2/me/blog/manifests/"+tag, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth("robot", w.registryPassword)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.Header.Get("Docker-Content-Digest")
+}
+
+func get(t *testing.T, url string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// startService keeps a function's service up for the test and returns its URL.
+func startService(t *testing.T, w *world, args []string, port int) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frontend := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+
+	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	command, _, stderr := prepare(ctx, t, w.environment(),
+		append(append([]string{"call", "--progress=plain"}, args...), "up", fmt.Sprintf("--ports=%d:%d", frontend, port))...)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	t.Cleanup(func() { cancel(); <-ended })
+
+	base := fmt.Sprintf("http://localhost:%d", frontend)
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if response, err := http.Get(base + "/healthz"); err == nil {
+			response.Body.Close()
+			return base
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the service ended: %v\n%s", err, stderr)
+		case <-ctx.Done():
+			t.Fatalf("the service did not answer within %s", callTimeout)
+		case <-ticker.C:
+		}
+	}
+}
