@@ -42,7 +42,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
 	result = Result{
 		DryRun: o.DryRun,
-		Source: Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.RemoteURL},
+		Source: Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
 		Image:  Image{Repository: o.Image, Tag: tag},
 		Steps:  o.Steps,
 	}
@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 
 	update := o.Update
 	update.Selector.Image, update.Tag, update.Digest = o.Image, tag, result.Image.Digest
-	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.RemoteURL
+	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
 	update.DryRun = o.DryRun
 	err = result.step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)

@@ -23,6 +23,7 @@ type Commit struct {
 	Subject   string    `json:"subject"`             // first line of the message
 	Branch    string    `json:"branch,omitempty"`    // empty when HEAD is detached
 	RemoteURL string    `json:"remoteURL,omitempty"` // of the branch's remote, else origin, without credentials
+	Source    string    `json:"source,omitempty"`    // that remote as https://host/path; empty for one on this machine
 	TreeSHA   string    `json:"treeSHA"`             // of the published folder
 	Shallow   bool      `json:"shallow"`             // the history is cut off
 	Detached  bool      `json:"detached"`            // HEAD is a commit, no branch
@@ -220,6 +221,7 @@ func (r repository) commit(ctx context.Context) (Commit, error) {
 	commit.Time = time.Unix(unix, 0).UTC()
 	commit.Subject = subject
 	commit.RemoteURL, err = r.remoteURL(ctx, branch)
+	commit.Source = sourceURL(commit.RemoteURL)
 	return commit, err
 }
 

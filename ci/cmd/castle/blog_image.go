@@ -31,7 +31,7 @@ func newImageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options.Revision, options.Source, options.Created = commit.SHA, commit.RemoteURL, commit.Time
+			options.Revision, options.Source, options.Created = commit.SHA, commit.Source, commit.Time
 			options.BaseName, options.BaseDigest, _ = strings.Cut(baseName, "@")
 			var images []v1.Image
 			for _, base := range bases {

@@ -1,0 +1,26 @@
+package worktree
+
+import (
+	"net/url"
+	"strings"
+)
+
+// sourceURL is the remote's address in the one form that is the same for everybody who cloned it, whether by https, by
+// ssh or as user@host:path: https://host/path. It goes into the image, whose digest must not depend on how a machine
+// reaches the remote. A remote in the machine's own file system has none.
+func sourceURL(remote string) string {
+	host, path := "", ""
+	if parsed, err := url.Parse(remote); err == nil && parsed.Host != "" {
+		if parsed.Scheme == "file" {
+			return ""
+		}
+		host, path = parsed.Hostname(), parsed.Path
+	} else if before, after, found := strings.Cut(remote, ":"); found && !strings.Contains(before, "/") {
+		host, path = before[strings.LastIndex(before, "@")+1:], after
+	}
+	path = strings.Trim(strings.TrimSuffix(strings.TrimSuffix(path, "/"), ".git"), "/")
+	if host == "" || path == "" {
+		return ""
+	}
+	return "https://" + strings.ToLower(host) + "/" + path
+}
