@@ -54,7 +54,7 @@ func (h History) Render(format string) (string, error) {
 		}
 		var b strings.Builder
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "TIME\tACTION\tIMAGE\tSOURCE\tGITOPS COMMIT\tAUTHOR")
+		fmt.Fprintln(table, "TIME (UTC)\tACTION\tIMAGE\tSOURCE\tGITOPS COMMIT\tAUTHOR")
 		for _, r := range records {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.DateTime), r.Action, orDash(r.New), orDash(short(r.Source)), short(r.Commit), r.Author)
 		}
@@ -62,7 +62,7 @@ func (h History) Render(format string) (string, error) {
 		return b.String(), err
 	case "markdown":
 		var b strings.Builder
-		b.WriteString("| time | action | image | source | gitops commit | author |\n|---|---|---|---|---|---|\n")
+		b.WriteString("| time (UTC) | action | image | source | gitops commit | author |\n|---|---|---|---|---|---|\n")
 		for _, r := range records {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.Time.Format(time.DateTime), r.Action,
 				code(orDash(r.New)), code(orDash(short(r.Source))), code(short(r.Commit)), code(r.Author))

@@ -72,6 +72,9 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		result.GitOps = gitOpsOf(o.Repository, update.Path, updated)
 		return err
 	})
+	if err != nil && o.DryRun {
+		return result, fmt.Errorf("update the manifest: %w", err)
+	}
 	if err != nil {
 		return result, fmt.Errorf("update the manifest (the image %s is in the registry): %w", reference, err)
 	}

@@ -27,7 +27,7 @@ type Result struct {
 type Source struct {
 	Commit     string    `json:"commit"`
 	Subject    string    `json:"subject"`
-	Time       time.Time `json:"time"`
+	Time       time.Time `json:"time,omitzero"` // unknown after a rollback
 	Repository string    `json:"repository,omitempty"`
 }
 
@@ -50,7 +50,8 @@ type GitOps struct {
 	Path       string `json:"path"`
 	Commit     string `json:"commit,omitempty"`
 	Changed    bool   `json:"changed"`
-	// Line is the changed line's number, Old and New its text.
+	// Line is the changed line's number, Old and New its text: several lines
+	// where a digest of its own line changed with it.
 	Line     int    `json:"line"`
 	Old      string `json:"old,omitempty"`
 	New      string `json:"new,omitempty"`
@@ -68,7 +69,7 @@ type Step struct {
 func ParseStep(text string) (Step, error) {
 	name, duration, found := strings.Cut(text, "=")
 	took, err := time.ParseDuration(duration)
-	if !found || err != nil {
+	if !found || name == "" || err != nil {
 		return Step{}, fmt.Errorf("%q is no step: want name=duration, such as build=1.2s", text)
 	}
 	return Step{Name: name, Seconds: took.Seconds()}, nil
@@ -105,7 +106,7 @@ func (r Result) rows() []row {
 		image = "not in the registry yet"
 	}
 	rows := []row{
-		{"commit", short(r.Source.Commit) + " " + r.Source.Subject},
+		{"commit", strings.TrimSpace(short(r.Source.Commit) + " " + r.Source.Subject)},
 		{"image", r.Image.Repository + ":" + r.Image.Tag},
 		{"digest", r.Image.Digest},
 		{"registry", image},
@@ -180,13 +181,34 @@ func (r Result) Render(format string) (string, error) {
 	}
 }
 
+// CheckFormat reports a format that Render does not know, before anything is
+// done whose report could then not be written.
+func CheckFormat(format string) error {
+	_, err := Result{}.Render(format)
+	return err
+}
+
 func unknownFormat(format string) error {
 	return fmt.Errorf("%q is no format: want text, json or markdown", format)
 }
 
 // diff is the change of the manifest as a unified diff without context.
 func (r Result) diff() string {
-	return fmt.Sprintf("--- a/%[1]s\n+++ b/%[1]s\n@@ -%[2]d +%[2]d @@\n-%[3]s\n+%[4]s\n", r.GitOps.Path, r.GitOps.Line, r.GitOps.Old, r.GitOps.New)
+	removed, added := strings.Split(r.GitOps.Old, "\n"), strings.Split(r.GitOps.New, "\n")
+	return fmt.Sprintf("--- a/%[1]s\n+++ b/%[1]s\n@@ -%[2]s +%[3]s @@\n%[4]s%[5]s", r.GitOps.Path,
+		hunk(r.GitOps.Line, removed), hunk(r.GitOps.Line, added), marked("-", removed), marked("+", added))
+}
+
+// hunk is a range of lines as a unified diff has it: a count of 1 is left out.
+func hunk(first int, lines []string) string {
+	if len(lines) == 1 {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d,%d", first, len(lines))
+}
+
+func marked(mark string, lines []string) string {
+	return mark + strings.Join(lines, "\n"+mark) + "\n"
 }
 
 // code puts a value of the Markdown table into a code span; a pipe would end

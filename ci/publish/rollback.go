@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -50,9 +51,11 @@ func Rollback(ctx context.Context, o RollbackOptions) (Result, error) {
 		if err != nil {
 			return fmt.Errorf("the image to roll back to: %w", err)
 		}
-		if earlier.Digest != "" && earlier.Digest != found {
-			return fmt.Errorf("%s is no longer what was published: the GitOps commit %s recorded %s, the registry has %s",
-				reference, short(earlier.Commit), earlier.Digest, found)
+		// A commit made by hand has no trailer, but may have pinned a digest.
+		if recorded := cmp.Or(earlier.Digest, earlier.New.Digest); recorded != "" && recorded != found {
+			return fmt.Errorf("%s is no longer what was published: the GitOps commit %s recorded %s, the registry has %s; "+
+				"publish that commit again under another tag prefix, or roll back to another one",
+				reference, short(earlier.Commit), recorded, found)
 		}
 		result.Image.Digest = found
 		return nil

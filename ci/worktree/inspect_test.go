@@ -22,7 +22,7 @@ func TestACleanTreeIsDescribed(t *testing.T) {
 	commit := r.accepted()
 	want := Commit{
 		SHA: r.git("rev-parse", "HEAD"), Short: r.git("rev-parse", "HEAD")[:7], Time: commitTime, Subject: "First post",
-		Branch: "main", RemoteURL: "https://git.example/blog.git", TreeSHA: r.git("rev-parse", "HEAD:blog"),
+		Branch: "main", RemoteURL: "https://git.example/blog.git", Source: "https://git.example/blog", TreeSHA: r.git("rev-parse", "HEAD:blog"),
 	}
 	got, err := json.Marshal(commit)
 	r.must(err)

@@ -10,10 +10,10 @@ import (
 // reaches the remote. A remote in the machine's own file system has none.
 func sourceURL(remote string) string {
 	host, path := "", ""
+	if strings.HasPrefix(remote, "file:") {
+		return ""
+	}
 	if parsed, err := url.Parse(remote); err == nil && parsed.Host != "" {
-		if parsed.Scheme == "file" {
-			return ""
-		}
 		host, path = parsed.Hostname(), parsed.Path
 	} else if before, after, found := strings.Cut(remote, ":"); found && !strings.Contains(before, "/") {
 		host, path = before[strings.LastIndex(before, "@")+1:], after
