@@ -3,13 +3,13 @@
 # a reason, or fails when CASTLE_REQUIRE_ALL is set, as CI sets it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-castle=$1 cache=$2
+export CASTLE=$1 CASTLE_CACHE=$2
 
 # What the tests use beside Go and Git. The engine's own packages are installed
 # by `castle setup`.
-packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring chromium docker.io)
+packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns)
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-	"$castle" packages "${packages[@]}"
+	"$CASTLE" packages "${packages[@]}"
 fi
 
 step() { printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"; }
@@ -18,8 +18,10 @@ step "vet, lint, unit and integration tests"
 scripts/check.sh -count=1
 
 step "the engine"
-variables=$("$castle" setup --cache="$cache")
+variables=$("$CASTLE" setup --cache="$CASTLE_CACHE")
 eval "$variables"
 
-step "end-to-end tests"
-CASTLE=$castle CASTLE_CACHE=$cache CASTLE_E2E=1 go test -count=1 -timeout 60m -v ./ci/e2e
+# -v, so that the output says what ran. One package after the other: both keep
+# two cores busy.
+step "the normal path, with Docker, and the end-to-end tests"
+CASTLE_E2E=1 go test -p 1 -count=1 -timeout 60m -v ./ci/dockertest ./ci/e2e

@@ -126,6 +126,15 @@ func (d Daemon) Start(ctx context.Context, spec Spec) (State, error) {
 	return state, nil
 }
 
+// Adopt records a process that was started by other means, for a later Stop.
+func (d Daemon) Adopt(ctx context.Context, pid int) error {
+	started, err := startTime(ctx, pid)
+	if err != nil {
+		return err
+	}
+	return d.write(State{PID: pid, Started: started})
+}
+
 func waitReady(ctx context.Context, spec Spec, exited chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, spec.Deadline)
 	defer cancel()

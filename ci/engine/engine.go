@@ -95,6 +95,21 @@ func (e Engine) daemon() daemon.Daemon {
 	return daemon.Daemon{Name: "engine", Record: e.folder("engine.json"), Log: e.folder("engine.log")}
 }
 
+// process is the engine itself, which outlives a killed supervisor for as long
+// as it takes to end its sessions, and holds the lock on its state until then.
+func (e Engine) process() daemon.Daemon {
+	return daemon.Daemon{Name: "engine", Record: e.folder("engine-process.json")}
+}
+
+// stop ends the supervisor, and the engine where that was left behind.
+func (e Engine) stop(ctx context.Context) (ran bool, err error) {
+	if ran, err = e.daemon().Stop(ctx, stopGrace); err != nil {
+		return ran, err
+	}
+	_, err = e.process().Stop(ctx, stopGrace)
+	return ran, err
+}
+
 func (e Engine) tools() gotool.Builder {
 	return gotool.Builder{Cache: filepath.Join(e.Cache, "tools"), Log: e.Log}
 }
@@ -155,7 +170,7 @@ func (e Engine) Up(ctx context.Context) (Status, error) {
 			return Status{}, err
 		}
 	}
-	if _, err := e.daemon().Stop(ctx, stopGrace); err != nil {
+	if _, err := e.stop(ctx); err != nil {
 		return Status{}, err
 	}
 
@@ -192,7 +207,7 @@ func (e Engine) Down(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer unlock()
-	return e.daemon().Stop(ctx, stopGrace)
+	return e.stop(ctx)
 }
 
 // answers connects to the engine's socket.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -95,6 +96,9 @@ func (e Engine) Run(ctx context.Context, inside []string, mirror *Mirror) error 
 		return fmt.Errorf("start the engine: %w", err)
 	}
 	defer removeBridge()
+	if err := e.process().Adopt(ctx, command.Process.Pid); err != nil {
+		return err
+	}
 	var failure error
 	select {
 	case err := <-exited:
@@ -168,6 +172,12 @@ func (e Engine) Enter(mirrored bool) error {
 		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s over %s: %w", source, target, err)
 		}
+	}
+	// The parent-death signal belongs to the thread that becomes the engine,
+	// which need not be the one that Run set it for.
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0); err != nil {
+		return err
 	}
 	program := filepath.Join(e.tools().Dir(recipe), "engine")
 	return unix.Exec(program, []string{program,
