@@ -27,9 +27,10 @@ type blog struct {
 // commit is what the later steps need to know of commit.json, which `castle
 // blog export` writes.
 type commit struct {
-	SHA       string `json:"sha"`
-	RemoteURL string `json:"remoteURL"`
-	Detached  bool   `json:"detached"`
+	SHA string `json:"sha"`
+	// Source is the remote, empty for one on the user's own machine.
+	Source   string `json:"source"`
+	Detached bool   `json:"detached"`
 	// Site is the site's path in the exported folder.
 	Site string `json:"site"`
 }
@@ -79,9 +80,10 @@ func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
 }
 
 // reachable makes sure that a detached HEAD is a commit that the remote's
-// branches or tags hold. It asks the remote, so it is never cached.
-func (b blog) reachable(ctx context.Context, export *exported, token *dagger.Secret) error {
-	if !export.Detached || export.RemoteURL == "" {
+// branches or tags hold. It asks the remote, so it is never cached. A remote in
+// the user's own file system cannot be asked from a container.
+func (b blog) reachable(ctx context.Context, export *exported, access gitAccess) error {
+	if !export.Detached || export.Source == "" {
 		return nil
 	}
 	defer b.timer.step("find the commit on the remote")()
@@ -89,18 +91,16 @@ func (b blog) reachable(ctx context.Context, export *exported, token *dagger.Sec
 	if err != nil {
 		return err
 	}
-	if token != nil {
-		container = container.WithSecretVariable("CASTLE_GIT_TOKEN", token)
-	}
+	container, flags := access.attach(container)
 	_, err = uncached(container).
 		WithMountedDirectory("/source", b.source).
-		WithExec([]string{"castle", "blog", "reachable", "--source=/source"}).
+		WithExec(append([]string{"castle", "blog", "reachable", "--source=/source"}, flags...)).
 		Sync(ctx)
 	return err
 }
 
 // hugo builds the site. Its processed images and fetched resources are kept
-// between runs.
+// between runs of the same version of Hugo.
 func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagger.Directory, error) {
 	defer b.timer.step("build the site with Hugo")()
 	hugo, err := b.castle.image("hugo", "")
@@ -116,7 +116,7 @@ func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagg
 		WithEnvVariable("TZ", "UTC").
 		WithEnvVariable("HUGO_CACHEDIR", path.Join(cacheMount, "hugo")).
 		WithEnvVariable("HUGO_RESOURCEDIR", path.Join(cacheMount, "resources")).
-		WithMountedCache(cacheMount, dag.CacheVolume("castle-hugo")).
+		WithMountedCache(cacheMount, dag.CacheVolume("castle-hugo-"+b.castle.reference("hugo"))).
 		WithMountedDirectory("/export", export.folder).
 		WithExec(args).
 		Directory(made).

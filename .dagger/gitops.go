@@ -14,31 +14,42 @@ type manifest struct {
 	url, branch, path   string
 	image               string
 	container, resource string
-	token               *dagger.Secret
-	sshAgent            *dagger.Socket
-	knownHosts          *dagger.File
+	access              gitAccess
 	service             *dagger.Service
+}
+
+// gitAccess is how to get into a Git remote.
+type gitAccess struct {
+	token      *dagger.Secret
+	sshAgent   *dagger.Socket
+	knownHosts *dagger.File
+}
+
+// attach gives a container the access and returns it with the flags for its
+// command.
+func (a gitAccess) attach(container *dagger.Container) (*dagger.Container, []string) {
+	if a.token != nil {
+		container = container.WithSecretVariable("CASTLE_GIT_TOKEN", a.token)
+	}
+	if a.sshAgent != nil {
+		const socket = "/run/castle/ssh-agent.sock"
+		container = container.WithUnixSocket(socket, a.sshAgent).WithEnvVariable("SSH_AUTH_SOCK", socket)
+	}
+	if a.knownHosts == nil {
+		return container, nil
+	}
+	const file = "/run/castle/known_hosts"
+	return container.WithMountedFile(file, a.knownHosts), []string{"--known-hosts=" + file}
 }
 
 // attach gives a container the way to the repository and returns it with the
 // flags that every command on a manifest takes.
 func (m manifest) attach(container *dagger.Container) (*dagger.Container, []string, error) {
-	flags := []string{
-		"--gitops-url=" + m.url, "--gitops-branch=" + m.branch, "--manifest=" + m.path,
-		"--image=" + m.image, "--container=" + m.container, "--resource=" + m.resource,
-	}
-	if m.token != nil {
-		container = container.WithSecretVariable("CASTLE_GIT_TOKEN", m.token)
-	}
-	if m.sshAgent != nil {
-		const socket = "/run/castle/ssh-agent.sock"
-		container = container.WithUnixSocket(socket, m.sshAgent).WithEnvVariable("SSH_AUTH_SOCK", socket)
-	}
-	if m.knownHosts != nil {
-		const file = "/run/castle/known_hosts"
-		container = container.WithMountedFile(file, m.knownHosts)
-		flags = append(flags, "--known-hosts="+file)
-	}
+	container, flags := m.access.attach(container)
+	flags = append(flags,
+		"--gitops-url="+m.url, "--gitops-branch="+m.branch, "--manifest="+m.path,
+		"--image="+m.image, "--container="+m.container, "--resource="+m.resource,
+	)
 	if m.service != nil {
 		host, err := hostOfURL(m.url)
 		if err != nil {
@@ -59,7 +70,7 @@ func (m manifest) attach(container *dagger.Container) (*dagger.Container, []stri
 func reach(container *dagger.Container, address, alias string, service *dagger.Service) (*dagger.Container, []string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: a service needs an address with a port, such as localhost:5000", address)
+		return nil, nil, fmt.Errorf("%q has no port: what is reached by a service is named with one, such as localhost:5000", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return container.WithServiceBinding(host, service), nil, nil
@@ -67,13 +78,17 @@ func reach(container *dagger.Container, address, alias string, service *dagger.S
 	return container.WithServiceBinding(alias, service), []string{fmt.Sprintf("--forward=%s=%s:%s", address, alias, port)}, nil
 }
 
-// hostOfURL returns the host and port of a URL.
+// hostOfURL returns the host and port of a URL, the scheme's port where it
+// names none.
 func hostOfURL(raw string) (string, error) {
 	parsed, err := url.Parse(raw)
 	if err != nil || parsed.Host == "" {
 		return "", fmt.Errorf("%q is no URL with a host, such as http://localhost:3000/tazlab-k8s.git", raw)
 	}
-	return parsed.Host, nil
+	if parsed.Port() != "" {
+		return parsed.Host, nil
+	}
+	return net.JoinHostPort(parsed.Hostname(), map[string]string{"http": "80", "https": "443"}[parsed.Scheme]), nil
 }
 
 // hostOfImage returns the registry of an image name ("localhost:5000" of

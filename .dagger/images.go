@@ -38,10 +38,20 @@ func parseImages(text string) ([]Image, error) {
 
 // image starts a container from the image of that key.
 func (m *Castle) image(key string, platform dagger.Platform) (*dagger.Container, error) {
+	reference := m.reference(key)
+	if reference == "" {
+		return nil, fmt.Errorf("images.yaml has no entry with key %q", key)
+	}
+	return dag.Container(dagger.ContainerOpts{Platform: platform}).From(reference), nil
+}
+
+// reference is the name and tag of the image of that key, empty when
+// images.yaml has none.
+func (m *Castle) reference(key string) string {
 	for _, image := range m.Images {
 		if image.Key == key {
-			return dag.Container(dagger.ContainerOpts{Platform: platform}).From(image.Reference), nil
+			return image.Reference
 		}
 	}
-	return nil, fmt.Errorf("images.yaml has no entry with key %q", key)
+	return ""
 }

@@ -1,16 +1,25 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"dagger/castle/internal/dagger"
 )
 
-// Program is castle's own program, compiled for the engine's platform.
-func (m *Castle) Program() (*dagger.File, error) {
+// Program is castle's own program.
+func (m *Castle) Program(
+	// What to compile it for, such as darwin/arm64. Default: the engine's own
+	// platform.
+	// +optional
+	platform dagger.Platform,
+) (*dagger.File, error) {
 	golang, err := m.image("golang", "")
 	if err != nil {
 		return nil, err
+	}
+	if system, architecture, found := strings.Cut(string(platform), "/"); found {
+		golang = golang.WithEnvVariable("GOOS", system).WithEnvVariable("GOARCH", architecture)
 	}
 	return golang.
 		WithMountedCache("/go/pkg/mod", dag.CacheVolume("castle-go-mod")).
@@ -24,7 +33,7 @@ func (m *Castle) Program() (*dagger.File, error) {
 
 // castle is a container with the program, Git and OpenSSH.
 func (m *Castle) castle() (*dagger.Container, error) {
-	program, err := m.Program()
+	program, err := m.Program("")
 	if err != nil {
 		return nil, err
 	}

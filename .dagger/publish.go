@@ -123,7 +123,7 @@ func (m *Castle) PublishBlog(
 	if err != nil {
 		return "", plain(err)
 	}
-	if err := blog.reachable(ctx, export, sourceToken); err != nil {
+	if err := blog.reachable(ctx, export, gitAccess{token: sourceToken, sshAgent: sshAgent, knownHosts: knownHosts}); err != nil {
 		return "", plain(err)
 	}
 	public, err := blog.hugo(ctx, export, baseUrl)
@@ -138,7 +138,8 @@ func (m *Castle) PublishBlog(
 	return m.onManifest(ctx, append([]string{"publish", "--commit=/commit.json", "--layout=/image", "--tag-prefix=" + tagPrefix}, blog.timer.all()...), manifest{
 		url: gitopsUrl, branch: gitopsBranch, path: manifestPath,
 		image: image, container: container, resource: resource,
-		token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts, service: gitopsService,
+		access:  gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts},
+		service: gitopsService,
 	}, registry{
 		image: image, username: registryUsername, password: registryPassword, service: registryService,
 	}, gitCommit{

@@ -22,7 +22,7 @@ func (m *Castle) RollbackBlog(
 	// The user name for the registry.
 	// +optional
 	registryUsername string,
-	// The password or token for the registry.
+	// The password or token for the registry (env:NAME, file:PATH, op://…).
 	// +optional
 	registryPassword *dagger.Secret,
 	// The GitOps repository, by https, ssh or http.
@@ -43,7 +43,8 @@ func (m *Castle) RollbackBlog(
 	// The token for the GitOps repository over https.
 	// +optional
 	gitToken *dagger.Secret,
-	// The SSH agent's socket, for a GitOps repository over ssh.
+	// The SSH agent's socket, for a GitOps repository over ssh
+	// (--ssh-agent "$SSH_AUTH_SOCK").
 	// +optional
 	sshAgent *dagger.Socket,
 	// The known_hosts file for ssh. Default: a new host's key is accepted.
@@ -82,7 +83,8 @@ func (m *Castle) RollbackBlog(
 	return m.onManifest(ctx, []string{"rollback", "--to=" + to}, manifest{
 		url: gitopsUrl, branch: gitopsBranch, path: manifestPath,
 		image: image, container: container, resource: resource,
-		token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts, service: gitopsService,
+		access:  gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts},
+		service: gitopsService,
 	}, registry{
 		image: image, username: registryUsername, password: registryPassword, service: registryService,
 	}, gitCommit{
@@ -118,7 +120,8 @@ func (m *Castle) History(
 	// The token for the GitOps repository over https.
 	// +optional
 	gitToken *dagger.Secret,
-	// The SSH agent's socket, for a GitOps repository over ssh.
+	// The SSH agent's socket, for a GitOps repository over ssh
+	// (--ssh-agent "$SSH_AUTH_SOCK").
 	// +optional
 	sshAgent *dagger.Socket,
 	// The known_hosts file for ssh. Default: a new host's key is accepted.
@@ -137,7 +140,8 @@ func (m *Castle) History(
 	return m.onManifest(ctx, []string{"history", fmt.Sprintf("--limit=%d", limit)}, manifest{
 		url: gitopsUrl, branch: gitopsBranch, path: manifestPath,
 		image: image, container: container, resource: resource,
-		token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts, service: gitopsService,
+		access:  gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts},
+		service: gitopsService,
 	}, registry{image: image}, gitCommit{}, format)
 }
 

@@ -11,7 +11,8 @@ import (
 // without pushing anything. Look at it with
 // `dagger call preview-blog up --ports 8080:8080`.
 //
-// Links go to the base URL in Hugo's configuration unless another is given.
+// Links go to http://localhost:8080/ unless another base URL is given, as is
+// needed with other ports.
 func (m *Castle) PreviewBlog(
 	ctx context.Context,
 	// The blog's Git working tree (a path), or a Git URL with a ref.
@@ -153,10 +154,10 @@ type registry struct {
 // flags for its commands.
 func (r registry) attach(container *dagger.Container) (*dagger.Container, []string, error) {
 	var flags []string
+	if (r.password == nil) != (r.username == "") {
+		return nil, nil, fmt.Errorf("the registry of %s needs both --registry-username and --registry-password, or neither", r.image)
+	}
 	if r.password != nil {
-		if r.username == "" {
-			return nil, nil, fmt.Errorf("a password for the registry of %s, but no user name: add --registry-username", r.image)
-		}
 		container = container.WithSecretVariable("CASTLE_REGISTRY_PASSWORD", r.password)
 		flags = append(flags, "--registry-username="+r.username)
 	}
@@ -165,7 +166,8 @@ func (r registry) attach(container *dagger.Container) (*dagger.Container, []stri
 		if err != nil {
 			return nil, nil, err
 		}
-		container, flags = bound, append(flags, forward...)
+		// A service that a user tunnels to is a registry without certificates.
+		container, flags = bound, append(append(flags, forward...), "--plain-http="+hostOfImage(r.image))
 	}
 	return container, flags, nil
 }

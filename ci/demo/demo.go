@@ -41,7 +41,9 @@ type Demo struct {
 }
 
 // World is what the demo publishes into.
-func (d Demo) World() World { return World{Dir: filepath.Join(d.Dir, "world")} }
+func (d Demo) World() World {
+	return World{Dir: filepath.Join(d.Dir, "world"), Registry: defaultRegistry, Git: defaultGit}
+}
 
 func (d Demo) daemon() daemon.Daemon {
 	return daemon.Daemon{Name: "demo", Record: filepath.Join(d.Dir, "world.json"), Log: filepath.Join(d.Dir, "world.log")}
@@ -76,7 +78,7 @@ func (d Demo) Up(ctx context.Context) error {
 	if err := d.showPage(ctx, environment, result); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Out, "\nThe registry (%s) and the Git remote (%s) stay up; `make demo-down` removes them.\n", registryAddress, gitAddress)
+	fmt.Fprintf(d.Out, "\nThe registry (%s) and the Git remote (%s) stay up; `make demo-down` removes them.\n", d.World().Registry, d.World().Git)
 	return nil
 }
 
@@ -114,19 +116,16 @@ func (d Demo) serveWorld(ctx context.Context, password string) error {
 	if _, err := d.daemon().Stop(ctx, 10*time.Second); err != nil {
 		return err
 	}
+	if err := os.Remove(d.World().serving()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	_, err := d.daemon().Start(ctx, daemon.Spec{
 		Command:  d.Serve,
 		Env:      []string{passwordVariable + "=" + password},
 		Deadline: 30 * time.Second,
-		Ready: func(ctx context.Context) error {
-			for _, address := range []string{registryAddress, gitAddress} {
-				connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
-				if err != nil {
-					return err
-				}
-				connection.Close()
-			}
-			return nil
+		Ready: func(context.Context) error {
+			_, err := os.Stat(d.World().serving())
+			return err
 		},
 	})
 	return err
@@ -136,9 +135,9 @@ func (d Demo) serveWorld(ctx context.Context, password string) error {
 // every function on the demo's registry takes.
 func (d Demo) call(ctx context.Context, environment []string, function string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "dagger", append([]string{"call", function,
-		"--image=" + image,
+		"--image=" + d.World().image(),
 		"--registry-username=" + username, "--registry-password=env:" + passwordVariable,
-		"--registry-service=tcp://" + registryAddress,
+		"--registry-service=tcp://" + d.World().Registry,
 	}, args...)...)
 	if path, err := lookPathIn(environment, "dagger"); err == nil {
 		command.Path, command.Err = path, nil
@@ -155,8 +154,8 @@ func (d Demo) publish(ctx context.Context, environment []string) (publish.Result
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	command := d.call(ctx, environment, "publish-blog",
-		"--gitops-url="+gitURL, "--gitops-branch="+branch, "--manifest-path="+manifest,
-		"--git-token=env:"+passwordVariable, "--gitops-service=tcp://"+gitAddress,
+		"--gitops-url="+d.World().gitURL(), "--gitops-branch="+branch, "--manifest-path="+manifestPath,
+		"--git-token=env:"+passwordVariable, "--gitops-service=tcp://"+d.World().Git,
 		"--format=JSON")
 	fmt.Fprintf(d.Out, "$ dagger %s\n", strings.Join(command.Args[1:], " "))
 	output, err := command.Output()
@@ -201,6 +200,9 @@ func (d Demo) showPage(ctx context.Context, environment []string, result publish
 	response, body, err := fetch(ctx, url, exited)
 	if err != nil {
 		return fmt.Errorf("fetch a page from the published image: %w\n%s", err, output.String())
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the published image answered GET / with %s\n%s", response.Status, output.String())
 	}
 	name := "no title"
 	if found := title.FindSubmatch(body); found != nil {
@@ -253,7 +255,7 @@ func lookPathIn(environment []string, name string) (string, error) {
 			continue
 		}
 		for _, folder := range filepath.SplitList(path) {
-			if info, err := os.Stat(filepath.Join(folder, name)); err == nil && info.Mode()&0o111 != 0 {
+			if info, err := os.Stat(filepath.Join(folder, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				return filepath.Join(folder, name), nil
 			}
 		}

@@ -26,24 +26,34 @@ import (
 var gitopsFiles embed.FS
 
 const (
-	// registryAddress and gitAddress are fixed, because the manifest names
-	// the registry and is published to again and again.
-	registryAddress = "127.0.0.1:5080"
-	gitAddress      = "127.0.0.1:5081"
+	// The demo's addresses are fixed, because the manifest names the registry
+	// and is published to again and again.
+	defaultRegistry = "localhost:5080"
+	defaultGit      = "localhost:5081"
 
-	image    = "localhost:5080/tazzo/tazlab.net"
-	gitURL   = "http://localhost:5081/tazlab-k8s.git"
-	manifest = "apps/base/hugo-blog/hugo-blog.yaml"
-	branch   = "main"
-	username = "demo"
+	manifestPath = "apps/base/hugo-blog/hugo-blog.yaml"
+	branch       = "main"
+	username     = "demo"
 )
 
 // passwordVariable hands the world its password, which guards the registry and
 // the Git remote: it is made anew at each start and stands in no file.
 const passwordVariable = "CASTLE_DEMO_PASSWORD"
 
-// World is the folder of a registry and a Git remote.
-type World struct{ Dir string }
+// World is the folder of a registry and a Git remote, and where they are served.
+type World struct {
+	Dir string
+	// Registry and Git are addresses on loopback, "localhost:port".
+	Registry, Git string
+}
+
+func (w World) image() string { return w.Registry + "/tazzo/tazlab.net" }
+
+func (w World) gitURL() string { return "http://" + w.Git + "/" + filepath.Base(w.gitopsDir()) }
+
+// serving is a file that is there while this world, and not another process on
+// its addresses, answers.
+func (w World) serving() string { return filepath.Join(w.Dir, "serving") }
 
 func (w World) gitDir() string { return filepath.Join(w.Dir, "git") }
 
@@ -67,15 +77,19 @@ func (w World) Serve(ctx context.Context) error {
 		return err
 	}
 	ended := make(chan error, 2)
-	for address, handler := range map[string]http.Handler{registryAddress: images, gitAddress: repositories} {
-		listener, err := net.Listen("tcp", address)
+	for address, handler := range map[string]http.Handler{w.Registry: images, w.Git: repositories} {
+		listener, err := listenOnLoopback(address)
 		if err != nil {
-			return fmt.Errorf("the demo needs this address: %w", err)
+			return err
 		}
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 		defer server.Close()
 		go func() { ended <- server.Serve(listener) }()
 	}
+	if err := os.WriteFile(w.serving(), nil, 0o644); err != nil {
+		return err
+	}
+	defer os.Remove(w.serving())
 	select {
 	case <-ctx.Done():
 		return nil
@@ -84,12 +98,31 @@ func (w World) Serve(ctx context.Context) error {
 	}
 }
 
-// seed makes the GitOps repository, unless it is there from an earlier run.
+// listenOnLoopback listens on 127.0.0.1, which "localhost" may not mean alone.
+func listenOnLoopback(address string) (net.Listener, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return nil, fmt.Errorf("the demo needs the address %s: stop what listens there (ss -ltnp), then start again: %w", address, err)
+	}
+	return listener, nil
+}
+
+// seed makes the GitOps repository, unless it is there from an earlier run. It
+// appears under its name when it is complete, so that a start that was cut short
+// leaves none that stays empty.
 func (w World) seed(ctx context.Context) error {
 	if _, err := os.Stat(w.gitopsDir()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := gitserver.InitBare(ctx, w.gitopsDir(), branch); err != nil {
+	unfinished := filepath.Join(w.Dir, "unfinished.git")
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	if err := gitserver.InitBare(ctx, unfinished, branch); err != nil {
 		return err
 	}
 	files := fstest.MapFS{}
@@ -99,13 +132,18 @@ func (w World) seed(ctx context.Context) error {
 		}
 		data, err := gitopsFiles.ReadFile(name)
 		files[strings.TrimPrefix(name, "tazlab-k8s/")] = &fstest.MapFile{
-			Data: []byte(strings.ReplaceAll(string(data), "IMAGE", image)), Mode: 0o644,
+			Data: []byte(strings.ReplaceAll(string(data), "IMAGE", w.image())), Mode: 0o644,
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = gitserver.Seed(ctx, w.gitopsDir(), branch, gitserver.Commit{Message: "Add the blog", Files: files})
-	return err
+	if _, err := gitserver.Seed(ctx, unfinished, branch, gitserver.Commit{Message: "Add the blog", Files: files}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(w.gitDir(), 0o755); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, w.gitopsDir())
 }

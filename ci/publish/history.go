@@ -47,11 +47,12 @@ func (h History) records() []record {
 // Render writes the history: text, json or markdown.
 func (h History) Render(format string) (string, error) {
 	records := h.records()
-	switch strings.ToLower(format) {
+	format = strings.ToLower(format)
+	if len(records) == 0 && (format == "text" || format == "markdown") {
+		return "Nothing was published yet.\n", nil
+	}
+	switch format {
 	case "text":
-		if len(records) == 0 {
-			return "Nothing was published yet.\n", nil
-		}
 		var b strings.Builder
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "TIME (UTC)\tACTION\tIMAGE\tSOURCE\tGITOPS COMMIT\tAUTHOR")

@@ -37,8 +37,14 @@ func Rollback(ctx context.Context, o RollbackOptions) (Result, error) {
 		if err != nil {
 			return err
 		}
-		earlier, err = entries.Find(o.To)
-		return err
+		if earlier, err = entries.Find(o.To); err != nil {
+			return err
+		}
+		if earlier.New.Tag == "" {
+			return fmt.Errorf("the GitOps commit %s wrote only a digest, %s, and no tag to go back to: revert that manifest by hand",
+				short(earlier.Commit), earlier.New.Digest)
+		}
+		return nil
 	})
 	if err != nil {
 		return result, err

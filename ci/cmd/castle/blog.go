@@ -13,6 +13,7 @@ import (
 	"tazlab.net/castle/ci/forward"
 	"tazlab.net/castle/ci/git"
 	"tazlab.net/castle/ci/gitops"
+	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/worktree"
 )
@@ -25,10 +26,7 @@ const (
 )
 
 func newBlogCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "blog",
-		Short: "The steps of publish-blog; they run inside castle's containers",
-	}
+	command := group("blog", "The steps of publish-blog; they run inside castle's containers")
 	command.AddCommand(newExportCommand(), newReachableCommand(), newImageCommand(), newArchiveCommand(), newPublishCommand(),
 		newRollbackCommand(), newHistoryCommand(), newCheckCommand(), newPullCommand())
 	return command
@@ -73,6 +71,7 @@ func newExportCommand() *cobra.Command {
 	flags.StringVar(&source.Subdir, "path", "blog", "the Hugo site's folder in it")
 	flags.StringVar(&out, "out", "", "the folder to write to")
 	flags.BoolVar(&dirty, "dirty", false, "take the site's folder as it is, for a preview")
+	require(command, "out")
 	return command
 }
 
@@ -88,11 +87,15 @@ func export(ctx context.Context, source worktree.Options, dest string) (exported
 // exportDirty names no commit; the time is any that is always the same.
 func exportDirty(_ context.Context, source worktree.Options, dest string) (exported, error) {
 	commit := worktree.Commit{SHA: "uncommitted", Short: "uncommitted", Time: time.Unix(1, 0).UTC()}
-	return exported{commit, dest}, os.CopyFS(dest, os.DirFS(filepath.Join(source.Dir, source.Subdir)))
+	site := filepath.Join(source.Dir, source.Subdir)
+	if info, err := os.Stat(site); err != nil || !info.IsDir() {
+		return exported{}, fmt.Errorf("%s has no folder %s: name the Hugo site's folder with --path", source.Dir, source.Subdir)
+	}
+	return exported{commit, dest}, os.CopyFS(dest, os.DirFS(site))
 }
 
 func newReachableCommand() *cobra.Command {
-	var source string
+	var source, knownHosts string
 	command := &cobra.Command{
 		Use:   "reachable",
 		Short: "Make sure that the commit is on one of the remote's branches or tags",
@@ -102,12 +105,29 @@ func newReachableCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = worktree.Reachable(cmd.Context(), commit.RemoteURL, commit.SHA, git.Credentials{Token: os.Getenv(gitTokenVariable)})
+			_, err = worktree.Reachable(cmd.Context(), commit.RemoteURL, commit.SHA, gitCredentials(knownHosts))
 			return err
 		},
 	}
 	command.Flags().StringVar(&source, "source", ".", "the Git working tree")
+	command.Flags().StringVar(&knownHosts, "known-hosts", "", "a known_hosts file for ssh")
 	return command
+}
+
+// gitCredentials are those that the container was given.
+func gitCredentials(knownHosts string) git.Credentials {
+	return git.Credentials{
+		Token:       os.Getenv(gitTokenVariable),
+		KnownHosts:  knownHosts,
+		SSHAuthSock: os.Getenv("SSH_AUTH_SOCK"),
+	}
+}
+
+// addRegistryFlags adds those of every command that talks to a registry. The
+// password comes by the environment.
+func addRegistryFlags(command *cobra.Command, access *imagepush.Access) {
+	command.Flags().StringVar(&access.Username, "registry-username", "", "the user name for the registry")
+	command.Flags().StringArrayVar(&access.PlainHTTP, "plain-http", nil, "a registry that speaks HTTP (registry:5000)")
 }
 
 // manifestFlags are those of every command on a manifest.
@@ -129,15 +149,12 @@ func (m *manifestFlags) add(command *cobra.Command) {
 	flags.StringVar(&m.update.Selector.Resource, "resource", "", "the resource that is meant (Kind/name)")
 	flags.StringVar(&m.knownHosts, "known-hosts", "", "a known_hosts file for ssh")
 	addForwardFlag(command, &m.forward)
+	require(command, "gitops-url", "manifest", "image")
 }
 
 // start opens the forwards and completes the repository's credentials.
 func (m *manifestFlags) start(ctx context.Context) (stop func(), err error) {
-	m.repository.Credentials = git.Credentials{
-		Token:       os.Getenv(gitTokenVariable),
-		KnownHosts:  m.knownHosts,
-		SSHAuthSock: os.Getenv("SSH_AUTH_SOCK"),
-	}
+	m.repository.Credentials = gitCredentials(m.knownHosts)
 	m.update.Selector.Image = m.image
 	return startForwards(ctx, m.forward)
 }
@@ -214,10 +231,11 @@ func newPublishCommand() *cobra.Command {
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.StringVar(&options.Layout, "layout", "", "the image's OCI layout")
 	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
-	flags.StringVar(&options.Registry.Username, "registry-username", "", "the user name for the registry")
+	addRegistryFlags(command, &options.Registry)
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")
 	addFormatFlag(command, &format)
+	require(command, "commit", "layout")
 	return command
 }
 
@@ -225,9 +243,12 @@ func readCommit(name string) (worktree.Commit, error) {
 	var commit worktree.Commit
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return commit, err
+		return commit, fmt.Errorf("read the commit: %w", err)
 	}
-	return commit, json.Unmarshal(data, &commit)
+	if err := json.Unmarshal(data, &commit); err != nil {
+		return commit, fmt.Errorf("%s is not what castle blog export writes: %w", name, err)
+	}
+	return commit, nil
 }
 
 // renderer is a result that can be written in several formats.
@@ -235,8 +256,32 @@ type renderer interface {
 	Render(format string) (string, error)
 }
 
+// formatFlag is refused while the command line is read: a report that cannot be
+// written must not be found out after the image was pushed.
+type formatFlag struct{ format *string }
+
+func (f formatFlag) String() string { return *f.format }
+
+func (f formatFlag) Type() string { return "string" }
+
+func (f formatFlag) Set(text string) error {
+	*f.format = text
+	return publish.CheckFormat(text)
+}
+
 func addFormatFlag(command *cobra.Command, format *string) {
-	command.Flags().StringVar(format, "format", "text", "text, json or markdown")
+	*format = "text"
+	command.Flags().Var(formatFlag{format}, "format", "text, json or markdown")
+}
+
+// require makes flags obligatory that have no sensible default. They exist: an
+// unknown name is a mistake in this package.
+func require(command *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := command.MarkFlagRequired(name); err != nil {
+			panic(err)
+		}
+	}
 }
 
 func render(cmd *cobra.Command, result renderer, format string) error {

@@ -65,6 +65,7 @@ func newImageCommand() *cobra.Command {
 	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
 	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")
+	require(command, "site", "base", "commit", "out")
 	return command
 }
 
@@ -88,6 +89,7 @@ func newArchiveCommand() *cobra.Command {
 	}
 	command.Flags().StringVar(&layout, "layout", "", "the image's OCI layout")
 	command.Flags().StringVar(&out, "out", "", "the file to write to")
+	require(command, "layout", "out")
 	return command
 }
 
@@ -120,9 +122,10 @@ func newPullCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&image, "image", "", "the image's repository")
 	flags.StringVar(&tag, "tag", "", "its tag or digest")
-	flags.StringVar(&access.Username, "registry-username", "", "the user name for the registry")
+	addRegistryFlags(command, &access)
 	flags.StringVar(&out, "out", "", "the file to write to")
 	addForwardFlag(command, &forwards)
+	require(command, "image", "tag", "out")
 	return command
 }
 
@@ -155,5 +158,6 @@ func newCheckCommand() *cobra.Command {
 	flags.StringVar(&options.Dir, "site", "", "the built site")
 	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is served at")
 	flags.StringArrayVar(&options.Languages, "language", nil, "a language that every page must exist in")
+	require(command, "site")
 	return command
 }

@@ -35,7 +35,8 @@ func newRollbackCommand() *cobra.Command {
 	manifest.add(command)
 	addCommitFlags(command, &manifest.update)
 	command.Flags().StringVar(&options.To, "to", "", "the source commit to go back to")
-	command.Flags().StringVar(&options.Registry.Username, "registry-username", "", "the user name for the registry")
+	require(command, "to")
+	addRegistryFlags(command, &options.Registry)
 	addFormatFlag(command, &format)
 	return command
 }

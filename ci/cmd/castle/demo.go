@@ -12,10 +12,7 @@ import (
 
 func newDemoCommand() *cobra.Command {
 	var h host
-	command := &cobra.Command{
-		Use:   "demo",
-		Short: "Publish this repository's blog to a registry and a Git remote of this machine's own",
-	}
+	command := group("demo", "Publish this repository's blog to a registry and a Git remote of this machine's own")
 	h.add(command)
 	on := func(use, short string, do func(*cobra.Command, demo.Demo) error) *cobra.Command {
 		return &cobra.Command{

@@ -44,10 +44,7 @@ else one built from Go modules. Use it as
 
 func newEngineCommand() *cobra.Command {
 	var h host
-	command := &cobra.Command{
-		Use:   "engine",
-		Short: "Run a Dagger engine built from Go modules, where there is no Docker",
-	}
+	command := group("engine", "Run a Dagger engine built from Go modules, where there is no Docker")
 	h.add(command)
 	command.AddCommand(
 		h.onEngine("up", "Build the pinned engine, unless it is built, and start it, unless it runs", engineUp),

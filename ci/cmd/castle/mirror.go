@@ -11,10 +11,7 @@ import (
 
 func newMirrorCommand() *cobra.Command {
 	var h host
-	command := &cobra.Command{
-		Use:   "mirror",
-		Short: "Keep the images of images.yaml near the engine",
-	}
+	command := group("mirror", "Keep the images of images.yaml near the engine")
 	h.add(command)
 	command.AddCommand(newMirrorBuildCommand(&h), newMirrorServeCommand(&h), newMirrorSyncCommand(&h), newMirrorVerifyCommand(&h))
 	return command
@@ -65,7 +62,7 @@ func newMirrorSyncCommand(h *host) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "sync REGISTRY",
 		Short: "Copy the real images to a private registry, for an air gap or against rate limits",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneRegistry,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if options.List, err = h.list(); err != nil {
@@ -87,12 +84,20 @@ func newMirrorSyncCommand(h *host) *cobra.Command {
 	return command
 }
 
+// oneRegistry wants the registry as the only argument.
+func oneRegistry(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%d arguments: want one registry, as in %s localhost:5000", len(args), cmd.CommandPath())
+	}
+	return nil
+}
+
 func newMirrorVerifyCommand(h *host) *cobra.Command {
 	var options mirror.VerifyOptions
 	command := &cobra.Command{
 		Use:   "verify REGISTRY",
 		Short: "Make sure that a mirror has every image, for its platforms and with its digest",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneRegistry,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if options.List, err = h.list(); err != nil {
@@ -100,10 +105,19 @@ func newMirrorVerifyCommand(h *host) *cobra.Command {
 			}
 			options.Registry = args[0]
 			findings, err := mirror.Verify(cmd.Context(), options)
+			problems := 0
 			for _, finding := range findings {
 				fmt.Fprintln(cmd.OutOrStdout(), finding)
+				if finding.Problem != nil {
+					problems++
+				}
 			}
-			return err
+			if problems == 0 || cmd.Context().Err() != nil {
+				return err
+			}
+			// The findings said everything already.
+			return fmt.Errorf("%d of %d images are not in %s as %s wants them: is it running, and was it filled (castle mirror sync, castle mirror build)?",
+				problems, len(findings), options.Registry, h.images)
 		},
 	}
 	command.Flags().BoolVar(&options.StandInsOnly, "stand-ins-only", false, "leave out the images that have no stand-in")

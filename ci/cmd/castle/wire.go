@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -53,8 +55,8 @@ func (h *host) mirrorCache() string { return filepath.Join(h.cache, "mirror") }
 
 func (h *host) list() (images.List, error) {
 	list, err := images.Load(h.images)
-	if os.IsNotExist(err) {
-		return nil, fmt.Errorf("%w: run castle in its repository, or name the list with --images", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; run castle in its repository, or name the list with --images", err)
 	}
 	return list, err
 }
