@@ -17,6 +17,7 @@ import (
 	"tazlab.net/castle/ci/engine"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/setup"
+	"tazlab.net/castle/ci/testworld"
 )
 
 // publishDeadline bounds the first call, which compiles the module and castle's
@@ -43,16 +44,16 @@ func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
 		t.Fatalf("the set-up chose an engine %s (host %q), want one %s", plan.Kind, plan.Host, setup.Docker)
 	}
 
-	w, source := newWorld(t), newSite(t)
-	result := w.publish(t, plan, source)
-	sha := gitIn(t, source, "rev-parse", "HEAD")
+	w, source := testworld.New(t), newSite(t)
+	result := publishInto(t, w, plan, source)
+	sha := testworld.Git(t, source, "rev-parse", "HEAD")
 	if want := "blog-" + sha[:7]; result.Image.Tag != want || !result.Changed || result.Source.Commit != sha {
 		t.Errorf("got tag %q, changed %t, commit %s; want %q, true, %s", result.Image.Tag, result.Changed, result.Source.Commit, want, sha)
 	}
-	if digest := w.digestAt(t, result.Image.Tag); digest == "" || digest != result.Image.Digest {
+	if digest := w.DigestAt(t, result.Image.Tag); digest == "" || digest != result.Image.Digest {
 		t.Errorf("the registry has %q, the report says %q", digest, result.Image.Digest)
 	}
-	if manifest := gitIn(t, w.repository(), "show", "main:"+manifestPath); !strings.HasSuffix(manifest, "image: "+w.image()+":"+result.Image.Tag) {
+	if manifest := w.ManifestOn(t, "main"); !strings.Contains(manifest, "image: '"+w.Image()+":"+result.Image.Tag+"'") {
 		t.Errorf("the manifest does not name the image:\n%s", manifest)
 	}
 	official, err := list.Get("engine")
@@ -65,8 +66,8 @@ func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
 	took(t, "all of it", start)
 }
 
-// publish calls publish-blog of this repository's module and reads the report.
-func (w *world) publish(t *testing.T, plan setup.Plan, source string) publish.Result {
+// publishInto calls publish-blog of this repository's module and reads the report.
+func publishInto(t *testing.T, w *testworld.World, plan setup.Plan, source string) publish.Result {
 	t.Helper()
 	defer took(t, "publish, with an engine that starts empty", time.Now())
 	ctx, cancel := context.WithTimeout(t.Context(), publishDeadline)
@@ -77,9 +78,9 @@ func (w *world) publish(t *testing.T, plan setup.Plan, source string) publish.Re
 	}
 	command := exec.CommandContext(ctx, dagger, append([]string{
 		"call", "--progress=plain", "publish-blog", "--source=" + source, "--path=.", "--format=JSON",
-	}, w.arguments()...)...)
+	}, append(w.OnRegistry(), w.OnGitOps()...)...)...)
 	command.Dir = filepath.Join("..", "..")
-	command.Env = append(plan.Env(os.Environ()), append(w.environment(), "NO_COLOR=1")...)
+	command.Env = append(plan.Env(os.Environ()), append(w.Environment(), "NO_COLOR=1")...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }

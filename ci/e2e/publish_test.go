@@ -16,13 +16,14 @@ import (
 
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/testworld"
 )
 
 // publishJSON publishes and reads the report.
-func publishJSON(t *testing.T, w *world, source string, more ...string) publish.Result {
+func publishJSON(t *testing.T, w *testworld.World, source string, more ...string) publish.Result {
 	t.Helper()
-	args := append([]string{"publish-blog", "--source=" + source, "--format=JSON"}, w.onRegistry()...)
-	out := mustCall(t, w.environment(), append(append(args, w.onGitOps()...), more...)...)
+	args := append([]string{"publish-blog", "--source=" + source, "--format=JSON"}, w.OnRegistry()...)
+	out := mustCall(t, w.Environment(), append(append(args, w.OnGitOps()...), more...)...)
 	var result publish.Result
 	if err := json.Unmarshal([]byte(out), &result); err != nil {
 		t.Fatalf("the report is no JSON: %v\n%s", err, out)
@@ -31,10 +32,10 @@ func publishJSON(t *testing.T, w *world, source string, more ...string) publish.
 }
 
 // publishFails publishes, which must fail, and returns what was said.
-func publishFails(t *testing.T, w *world, source string, more ...string) string {
+func publishFails(t *testing.T, w *testworld.World, source string, more ...string) string {
 	t.Helper()
-	args := append([]string{"publish-blog", "--source=" + source}, w.onRegistry()...)
-	done := call(t, w.environment(), append(append(args, w.onGitOps()...), more...)...)
+	args := append([]string{"publish-blog", "--source=" + source}, w.OnRegistry()...)
+	done := call(t, w.Environment(), append(append(args, w.OnGitOps()...), more...)...)
 	if done.err == nil {
 		t.Fatalf("the call succeeded:\n%s", done.stdout)
 	}
@@ -42,26 +43,26 @@ func publishFails(t *testing.T, w *world, source string, more ...string) string 
 }
 
 func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
-	w, source := newWorld(t), newBlog(t)
-	sha := gitIn(t, source, "rev-parse", "HEAD")
+	w, source := testworld.New(t), newBlog(t)
+	sha := testworld.Git(t, source, "rev-parse", "HEAD")
 
 	result := publishJSON(t, w, source)
 	if want := "blog-" + sha[:7]; result.Image.Tag != want || !result.Changed || result.Source.Commit != sha {
 		t.Errorf("got tag %q, changed %t, commit %s; want %q, true, %s", result.Image.Tag, result.Changed, result.Source.Commit, want, sha)
 	}
-	if digest := digestAt(t, w, result.Image.Tag); digest != result.Image.Digest {
+	if digest := w.DigestAt(t, result.Image.Tag); digest != result.Image.Digest {
 		t.Errorf("the registry has %s, the report says %s", digest, result.Image.Digest)
 	}
-	want := strings.Replace(w.manifest, "'"+w.image()+":blog-0000000'", "'"+w.image()+":"+result.Image.Tag+"'", 1)
-	if got := gitIn(t, w.repository(), "show", "main:"+manifestPath); got != strings.TrimSpace(want) {
+	want := strings.Replace(w.Manifest, "'"+w.Image()+":blog-0000000'", "'"+w.Image()+":"+result.Image.Tag+"'", 1)
+	if got := w.ManifestOn(t, "main"); got != strings.TrimSpace(want) {
 		t.Errorf("the manifest is\n%s\nwant\n%s", got, want)
 	}
-	message := gitIn(t, w.repository(), "log", "-1", "--format=%B", "main")
+	message := testworld.Git(t, w.Repository(), "log", "-1", "--format=%B", "main")
 	if !strings.Contains(message, sha) || !strings.Contains(message, result.Image.Digest) {
 		t.Errorf("the commit names not both the source and the digest:\n%s", message)
 	}
 
-	base := startService(t, w, append([]string{"serve-blog", "--tag=" + result.Image.Tag}, w.onRegistry()...), 80)
+	base := startService(t, w, append([]string{"serve-blog", "--tag=" + result.Image.Tag}, w.OnRegistry()...), 80)
 	for path, want := range map[string]struct {
 		status int
 		body   string
@@ -87,13 +88,13 @@ func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
 		t.Errorf("published again: changed %t, already there %t, %d bytes sent, digest %s; want the same digest and nothing done",
 			again.Changed, again.Image.AlreadyThere, again.Image.UploadedBytes, again.Image.Digest)
 	}
-	if commits := w.commits(t, "main"); len(commits) != 2 {
+	if commits := w.Commits(t, "main"); len(commits) != 2 {
 		t.Errorf("published twice: %d commits, want the seed and one more: %q", len(commits), commits)
 	}
 }
 
 func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
-	w, source := newWorld(t), newBlog(t)
+	w, source := testworld.New(t), newBlog(t)
 	for _, name := range []string{"untracked.txt", "blog/content/_index.md"} {
 		if err := os.WriteFile(filepath.Join(source, name), []byte("changed"), 0o644); err != nil {
 			t.Fatal(err)
@@ -105,40 +106,40 @@ func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
 			t.Errorf("%q is not named in:\n%s", want, said)
 		}
 	}
-	w.untouched(t)
+	untouched(t, w)
 }
 
 func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
-	w, source := newWorld(t), newBlog(t)
+	w, source := testworld.New(t), newBlog(t)
 	result := publishJSON(t, w, source, "--dry-run")
 	if !result.DryRun || !result.GitOps.Changed || !strings.Contains(result.GitOps.New, result.Image.Tag) {
 		t.Errorf("got %+v, want a dry run that shows the new line", result)
 	}
-	w.untouched(t)
+	untouched(t, w)
 }
 
 func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
-	w, source := newWorld(t), newBlog(t)
+	w, source := testworld.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	// The same commit on another port is another image.
 	said := publishFails(t, w, source, "--port=8080")
 	if !strings.Contains(said, first.Image.Digest) {
 		t.Errorf("the digest that is there (%s) is not named in:\n%s", first.Image.Digest, said)
 	}
-	if digest := digestAt(t, w, first.Image.Tag); digest != first.Image.Digest {
+	if digest := w.DigestAt(t, first.Image.Tag); digest != first.Image.Digest {
 		t.Errorf("the tag was overwritten: %s", digest)
 	}
 }
 
 func TestARegistryInABadMoodLeavesTheManifestAlone(t *testing.T) {
-	w, source := newWorld(t), newBlog(t)
-	w.faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
+	w, source := testworld.New(t), newBlog(t)
+	w.Faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
 	publishFails(t, w, source)
-	w.untouched(t)
+	untouched(t, w)
 }
 
 func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
-	w, source := newWorld(t), newBlog(t)
+	w, source := testworld.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	page := filepath.Join(source, "blog/content/about.md")
 	text, err := os.ReadFile(page)
@@ -148,18 +149,18 @@ func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
 	if err := os.WriteFile(page, append(text, "\nOne more sentence.\n"...), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	commitAll(t, source, "Add a sentence")
+	testworld.CommitAll(t, source, "Add a sentence")
 	second := publishJSON(t, w, source)
 	if second.Image.UploadedBytes >= first.Image.UploadedBytes/4 {
 		t.Errorf("a changed sentence sent %d bytes, the whole image %d", second.Image.UploadedBytes, first.Image.UploadedBytes)
 	}
 
-	args := append([]string{"rollback-blog", "--to=" + first.Source.Commit[:7]}, w.onRegistry()...)
-	mustCall(t, w.environment(), append(args, w.onGitOps()...)...)
-	if manifest := gitIn(t, w.repository(), "show", "main:"+manifestPath); !strings.Contains(manifest, "hugo-blog\n          image: '"+w.image()+":"+first.Image.Tag) {
+	args := append([]string{"rollback-blog", "--to=" + first.Source.Commit[:7]}, w.OnRegistry()...)
+	mustCall(t, w.Environment(), append(args, w.OnGitOps()...)...)
+	if manifest := w.ManifestOn(t, "main"); !strings.Contains(manifest, "hugo-blog\n          image: '"+w.Image()+":"+first.Image.Tag) {
 		t.Errorf("the manifest does not name %s again:\n%s", first.Image.Tag, manifest)
 	}
-	history := mustCall(t, w.environment(), append([]string{"history", "--image=" + w.image()}, w.onGitOps()...)...)
+	history := mustCall(t, w.Environment(), append([]string{"history", "--image=" + w.Image()}, w.OnGitOps()...)...)
 	order := regexp.MustCompile(`(?s)rollback.*` + first.Image.Tag + `.*publish.*` + second.Image.Tag + `.*publish.*` + first.Image.Tag)
 	if !order.MatchString(history) {
 		t.Errorf("the history is not rollback, publish, publish:\n%s", history)
@@ -167,12 +168,12 @@ func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
 }
 
 func TestThePullRequestModeLeavesTheMainBranchAlone(t *testing.T) {
-	w, source := newWorld(t), newBlog(t)
+	w, source := testworld.New(t), newBlog(t)
 	result := publishJSON(t, w, source, "--push-branch=castle/blog", "--pin-digest")
-	if commits := w.commits(t, "main"); len(commits) != 1 {
+	if commits := w.Commits(t, "main"); len(commits) != 1 {
 		t.Errorf("main got a commit: %q", commits)
 	}
-	if manifest := gitIn(t, w.repository(), "show", "castle/blog:"+manifestPath); !strings.Contains(manifest, result.Image.Tag+"@"+result.Image.Digest) {
+	if manifest := w.ManifestOn(t, "castle/blog"); !strings.Contains(manifest, result.Image.Tag+"@"+result.Image.Digest) {
 		t.Errorf("the branch's manifest has no pinned digest:\n%s", manifest)
 	}
 }
@@ -183,29 +184,14 @@ func TestThisBlogPassesItsOwnChecks(t *testing.T) {
 
 // untouched makes sure that neither the registry nor the GitOps repository
 // changed.
-func (w *world) untouched(t *testing.T) {
+func untouched(t *testing.T, w *testworld.World) {
 	t.Helper()
-	if commits := w.commits(t, "main"); len(commits) != 1 {
+	if commits := w.Commits(t, "main"); len(commits) != 1 {
 		t.Errorf("the GitOps repository got a commit: %q", commits)
 	}
-	if tags, err := filepath.Glob(filepath.Join(w.registryDir, "repositories/me/blog/_tags/*")); err != nil || len(tags) != 0 {
+	if tags, err := filepath.Glob(filepath.Join(w.RegistryDir, "repositories/me/blog/_tags/*")); err != nil || len(tags) != 0 {
 		t.Errorf("the registry got tags: %v %v", tags, err)
 	}
-}
-
-func digestAt(t *testing.T, w *world, tag string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+w.registryAddress+"/v2/me/blog/manifests/"+tag, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.SetBasicAuth("robot", w.registryPassword)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	return response.Header.Get("Docker-Content-Digest")
 }
 
 func get(t *testing.T, url string) (*http.Response, string) {
@@ -227,7 +213,7 @@ func get(t *testing.T, url string) (*http.Response, string) {
 }
 
 // startService keeps a function's service up for the test and returns its URL.
-func startService(t *testing.T, w *world, args []string, port int) string {
+func startService(t *testing.T, w *testworld.World, args []string, port int) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -237,7 +223,7 @@ func startService(t *testing.T, w *world, args []string, port int) string {
 	listener.Close()
 
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
-	command, _, stderr := prepare(ctx, t, w.environment(),
+	command, _, stderr := prepare(ctx, t, w.Environment(),
 		append(append([]string{"call", "--progress=plain"}, args...), "up", fmt.Sprintf("--ports=%d:%d", frontend, port))...)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/testworld"
 )
 
 // TestNoSecretIsLeftAnywhere publishes with canaries for secrets, once well and
@@ -19,12 +20,12 @@ import (
 // committed or kept.
 func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	began := time.Now().Add(-time.Second)
-	w, source := newWorld(t), newBlog(t)
+	w, source := testworld.New(t), newBlog(t)
 	result := publishJSON(t, w, source)
-	w.faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
+	w.Faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
 	publishFails(t, w, source, "--tag-prefix=other-")
 
-	canaries := [][]byte{[]byte(w.registryPassword), []byte(w.gitToken)}
+	canaries := [][]byte{[]byte(w.RegistryPassword), []byte(w.GitToken)}
 	look := func(place string, data []byte) {
 		for _, canary := range canaries {
 			if bytes.Contains(data, canary) {
@@ -33,9 +34,9 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 		}
 	}
 	look("what dagger printed", transcript.Bytes())
-	look("the GitOps repository's history", []byte(gitIn(t, w.repository(), "log", "--all", "--patch", "--format=fuller")))
+	look("the GitOps repository's history", []byte(testworld.Git(t, w.Repository(), "log", "--all", "--patch", "--format=fuller")))
 	files := 0
-	for _, place := range []string{w.registryDir, w.gitDir, source} {
+	for _, place := range []string{w.RegistryDir, w.GitDir, source} {
 		files += lookInFolder(t, place, time.Time{}, look)
 	}
 	if result.Image.Digest == "" || files == 0 {
