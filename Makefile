@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 cache := $(or $(CASTLE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/castle)
 castle := $(cache)/bin/castle
-# The engine's socket and command, and a world of secrets, come by environment.
+# The engine's socket and command come by environment.
 ready := eval "$$($(castle) setup --cache=$(cache))"
 
 .PHONY: help
@@ -42,7 +42,9 @@ test: castle ## All set-up and all tests, the end-to-end tests with the real eng
 
 .PHONY: bench
 bench: castle ## The benchmarks of docs/benchmarks.md; half an hour on two cores
-	@$(ready); CASTLE=$(castle) go test -run '^$$' -bench . -benchtime 1x -timeout 90m ./ci/bench
+	@$(ready); hugo=$$($(castle) tool hugo --cache=$(cache)); \
+	go run ./ci/bench -castle=$(castle) -hugo="$$hugo/hugo"
+	@go test -run '^$$' -bench . -benchtime 3x ./ci/gitops ./ci/siteimage
 
 .PHONY: engine-down
 engine-down: castle ## Stop an engine that castle started

@@ -42,7 +42,7 @@ func (e Engine) prepare(ctx context.Context, programs map[string]string) error {
 			return err
 		}
 	}
-	for _, plugin := range []string{"bridge", "firewall", "host-local", "loopback"} {
+	for _, plugin := range cniPlugins {
 		if err := os.Symlink(filepath.Join(debianCNIPlugins, plugin), filepath.Join(files.cni, plugin)); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"tazlab.net/castle/ci/debian"
 	"tazlab.net/castle/ci/engine"
+	"tazlab.net/castle/ci/gotool"
 	"tazlab.net/castle/ci/mirror"
 	"tazlab.net/castle/ci/setup"
 )
@@ -138,6 +139,29 @@ func (h *host) engineRun(cmd *cobra.Command, own engine.Engine) error {
 		},
 		Config: func(address string) ([]byte, error) { return mirror.EngineConfig(list, address) },
 	})
+}
+
+func newToolCommand() *cobra.Command {
+	var h host
+	command := hidden(&cobra.Command{
+		Use:   "tool NAME",
+		Short: "Build a tool from Go modules, unless it is built; print its folder",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			recipe, err := gotool.Load(args[0])
+			if err != nil {
+				return err
+			}
+			builder := h.tools(cmd.ErrOrStderr())
+			if _, err := builder.Build(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), builder.Dir(recipe))
+			return err
+		},
+	})
+	h.add(command)
+	return command
 }
 
 func newPackagesCommand() *cobra.Command {

@@ -60,6 +60,6 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newSetupCommand(), newDemoCommand(), newEngineCommand(), newMirrorCommand(), newBlogCommand(), newPackagesCommand())
+	root.AddCommand(newSetupCommand(), newDemoCommand(), newEngineCommand(), newMirrorCommand(), newBlogCommand(), newPackagesCommand(), newToolCommand())
 	return root
 }

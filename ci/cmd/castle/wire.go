@@ -53,6 +53,10 @@ func (h *host) add(command *cobra.Command) {
 
 func (h *host) mirrorCache() string { return filepath.Join(h.cache, "mirror") }
 
+func (h *host) tools(log io.Writer) gotool.Builder {
+	return gotool.Builder{Cache: filepath.Join(h.cache, "tools"), Log: log}
+}
+
 func (h *host) list() (images.List, error) {
 	list, err := images.Load(h.images)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +89,7 @@ func (h *host) buildMirror(ctx context.Context, list images.List, rebuild bool, 
 	}
 	return mirror.Build(ctx, mirror.BuildOptions{
 		Cache: h.mirrorCache(), List: list, Rebuild: rebuild, Log: log,
-		Tools: gotool.Builder{Cache: filepath.Join(h.cache, "tools"), Log: log}.Build,
+		Tools: h.tools(log).Build,
 	})
 }
 
