@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"tazlab.net/castle/ci/filelock"
 )
 
 // folder holds all files of one daemon. Its lock is held as long as the process
 // that started the daemon lives, however that ends.
 type folder struct {
-	name string
-	lock *os.File
+	name   string
+	unlock func() error
 }
 
 const folderPattern = "run-*"
@@ -26,22 +28,9 @@ func newFolder(parent string) (folder, error) {
 	return lockFolder(name)
 }
 
-// errInUse says that another process holds a folder's lock.
-var errInUse = errors.New("in use")
-
 func lockFolder(name string) (folder, error) {
-	lock, err := os.Open(name)
-	if err != nil {
-		return folder{}, err
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = errInUse
-		}
-		return folder{}, err
-	}
-	return folder{name: name, lock: lock}, nil
+	unlock, err := filelock.Try(name)
+	return folder{name: name, unlock: unlock}, err
 }
 
 func (f folder) path(name string) string { return filepath.Join(f.name, name) }
@@ -51,7 +40,7 @@ func (f folder) cgroup() string { return "castle-dockertest-" + filepath.Base(f.
 
 // remove removes the folder, and the groups of containers that have ended.
 func (f folder) remove() error {
-	return errors.Join(removeCgroups(f.cgroup()), os.RemoveAll(f.name), f.lock.Close())
+	return errors.Join(removeCgroups(f.cgroup()), os.RemoveAll(f.name), f.unlock())
 }
 
 // removeAbandoned removes what tests left that were killed. Their daemons were
@@ -63,7 +52,7 @@ func removeAbandoned(parent string) error {
 	}
 	for _, name := range names {
 		abandoned, err := lockFolder(name)
-		if errors.Is(err, errInUse) || errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, filelock.ErrHeld) || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {

@@ -18,7 +18,7 @@ func TestWhatAKilledTestLeftIsRemovedAndWhatIsInUseIsNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(killed.path("file"), nil, 0o644), killed.lock.Close()); err != nil {
+	if err := errors.Join(os.WriteFile(killed.path("file"), nil, 0o644), killed.unlock()); err != nil {
 		t.Fatal(err)
 	}
 	if err := removeAbandoned(parent); err != nil {

@@ -96,9 +96,7 @@ func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
 func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
 	w, source := testworld.New(t), newBlog(t)
 	for _, name := range []string{"untracked.txt", "blog/content/_index.md"} {
-		if err := os.WriteFile(filepath.Join(source, name), []byte("changed"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(source, name), "changed")
 	}
 	said := publishFails(t, w, source)
 	for _, want := range []string{"untracked.txt", "blog/content/_index.md"} {
@@ -146,9 +144,7 @@ func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(page, append(text, "\nOne more sentence.\n"...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, page, string(text)+"\nOne more sentence.\n")
 	testworld.CommitAll(t, source, "Add a sentence")
 	second := publishJSON(t, w, source)
 	if second.Image.UploadedBytes >= first.Image.UploadedBytes/4 {

@@ -37,3 +37,10 @@ func root(t *testing.T) string {
 	}
 	return dir
 }
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -142,7 +142,7 @@ func (e Engine) Up(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	defer unlock()
+	defer func() { _ = unlock() }()
 
 	recipe, err := gotool.Load("dagger")
 	if err != nil {
@@ -206,7 +206,7 @@ func (e Engine) Down(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer unlock()
+	defer func() { _ = unlock() }()
 	return e.stop(ctx)
 }
 

@@ -99,7 +99,7 @@ func (b *builder) build(ctx context.Context) ([]Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { _ = unlock() }()
 	if err := b.prune(); err != nil {
 		return nil, fmt.Errorf("the mirror's cache: %w", err)
 	}

@@ -28,7 +28,7 @@ func Root(ctx context.Context, cache string, packages []string, log io.Writer) (
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { _ = unlock() }()
 	root, err := b.root(ctx, packages)
 	if err != nil {
 		return nil, err

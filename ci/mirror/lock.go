@@ -5,27 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"syscall"
 	"time"
+
+	"tazlab.net/castle/ci/filelock"
 )
 
 // lock holds the file until unlock is called or the process ends. While another process holds it, it says so once and
 // looks again every half second: the kernel has no wait for a file lock that a context could end.
-func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
+func lock(ctx context.Context, path string, log io.Writer) (unlock func() error, err error) {
 	told := false
 	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = file.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = file.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+		unlock, err := filelock.Try(path)
+		if !errors.Is(err, filelock.ErrHeld) {
+			return unlock, err
 		}
 		if !told {
 			say(log, "waiting for another castle mirror build on %s", path)
@@ -33,7 +25,6 @@ func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err e
 		}
 		select {
 		case <-ctx.Done():
-			_ = file.Close()
 			return nil, fmt.Errorf("waiting for another castle mirror build on %s: %w", path, context.Cause(ctx))
 		case <-time.After(500 * time.Millisecond):
 		}

@@ -1,0 +1,36 @@
+//go:build unix
+
+package filelock
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+func TestALockIsHeldByOneAndFreeAgainAfterwards(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{filepath.Join(folder, "lock"), folder} {
+		unlock, err := Try(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Try(name); !errors.Is(err, ErrHeld) {
+			t.Errorf("%s: got %v, want %v", name, err, ErrHeld)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if unlock, err = Try(name); err != nil {
+			t.Errorf("%s outlives its holder: %v", name, err)
+		} else if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestALockInAFolderThatIsNotThereIsAnError(t *testing.T) {
+	if _, err := Try(filepath.Join(t.TempDir(), "nowhere", "lock")); err == nil || errors.Is(err, ErrHeld) {
+		t.Errorf("got %v, want an error that is not %v", err, ErrHeld)
+	}
+}
