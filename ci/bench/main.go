@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -120,14 +121,14 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 			row  *row
 			edit bool
 		}{{&cold, false}, {&change, true}, {&none, false}}
+		if err := w.commit(ctx, "Write the site"); err != nil {
+			return m, err
+		}
 		for i, step := range steps {
 			if step.edit {
-				if err := s.edit(w.blog(), i); err != nil {
+				if err := errors.Join(s.edit(w.blog(), i), w.commit(ctx, "Change a comma")); err != nil {
 					return m, err
 				}
-			}
-			if err := w.commit(ctx, fmt.Sprintf("Edit %d", i)); err != nil {
-				return m, err
 			}
 			took, err := timed(func() error { return w.publish(ctx) })
 			if err != nil {

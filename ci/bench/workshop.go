@@ -102,15 +102,12 @@ func (w *workshop) close() error {
 	return os.RemoveAll(w.dir)
 }
 
-// commit commits what changed, if anything did.
+// commit commits everything that changed.
 func (w *workshop) commit(ctx context.Context, subject string) error {
 	runner := git.Runner{Dir: w.source(), Env: []string{
 		"GIT_AUTHOR_NAME=Bench", "GIT_AUTHOR_EMAIL=bench@example.com", "GIT_COMMITTER_NAME=Bench", "GIT_COMMITTER_EMAIL=bench@example.com",
 	}}
 	if _, err := runner.Run(ctx, "add", "--all"); err != nil {
-		return err
-	}
-	if changed, err := runner.Run(ctx, "status", "--porcelain"); err != nil || changed == "" {
 		return err
 	}
 	_, err := runner.Run(ctx, "commit", "--quiet", "--message="+subject)
