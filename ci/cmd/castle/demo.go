@@ -30,9 +30,9 @@ func newDemoCommand() *cobra.Command {
 		on("up", "Make an engine ready, publish, and show the result", func(cmd *cobra.Command, d demo.Demo) error {
 			return d.Up(cmd.Context())
 		}),
-		on("down", "Stop and remove what the demo started", func(cmd *cobra.Command, d demo.Demo) error {
+		h.startsNothing(on("down", "Stop and remove what the demo started", func(cmd *cobra.Command, d demo.Demo) error {
 			return d.Down(cmd.Context())
-		}),
+		})),
 		hidden(on("serve", "Serve the registry and the Git remote in the foreground", func(cmd *cobra.Command, d demo.Demo) error {
 			return d.World().Serve(cmd.Context())
 		})),

@@ -49,8 +49,8 @@ func newEngineCommand() *cobra.Command {
 	h.add(command)
 	command.AddCommand(
 		h.onEngine("up", "Build the pinned engine, unless it is built, and start it, unless it runs", engineUp),
-		h.onEngine("down", "Stop the engine; what it cached stays", engineDown),
-		h.onEngine("status", "Tell whether the engine runs; exit status 3 when it does not", engineStatus),
+		h.startsNothing(h.onEngine("down", "Stop the engine; what it cached stays", engineDown)),
+		h.startsNothing(h.onEngine("status", "Tell whether the engine runs; exit status 3 when it does not", engineStatus)),
 		hidden(h.onEngine("run", "Supervise the engine in the foreground", h.engineRun)),
 		hidden(h.onEngine("enter", "Become the engine, inside its mount namespace", func(_ *cobra.Command, e engine.Engine) error {
 			return e.Enter(h.mirror == mirrorAlways)

@@ -83,6 +83,17 @@ func (h *host) wantsMirror(ctx context.Context, list images.List) (bool, error) 
 	}
 }
 
+// startsNothing spares a command the question whether the registries answer,
+// which takes many seconds where the network is bad: only a start depends on it.
+func (h *host) startsNothing(command *cobra.Command) *cobra.Command {
+	command.PreRun = func(*cobra.Command, []string) {
+		if h.mirror == mirrorAuto {
+			h.mirror = mirrorNever
+		}
+	}
+	return command
+}
+
 func (h *host) buildMirror(ctx context.Context, list images.List, rebuild bool, log io.Writer) ([]mirror.Built, error) {
 	if err := debian.Install(ctx, "mmdebstrap", "debian-archive-keyring"); err != nil {
 		return nil, err
