@@ -1,0 +1,60 @@
+// Package timeline keeps the event log of a run and makes of it what a person reads: step lines while it goes on, and at
+// the end JSON, Markdown and one HTML page. It never decides what runs.
+package timeline
+
+import "time"
+
+// Kinds of events.
+const (
+	KindRun   = "run"   // the whole run; its name is the command
+	KindLayer = "layer" // one layer
+	KindGate  = "gate"  // a condition of a readiness gate, within a layer
+	KindStep  = "step"  // anything else within a layer that has a duration
+)
+
+// Phases of an event.
+const (
+	PhaseStart   = "start"
+	PhaseWaiting = "waiting" // Cause is what was seen last
+	PhaseEnd     = "end"
+)
+
+// Results of what ended.
+const (
+	ResultOK        = "ok"
+	ResultFailed    = "failed"
+	ResultSkipped   = "skipped"
+	ResultUnchanged = "unchanged"
+
+	// ResultInterrupted is never logged: Build gives it to what has a start and no end.
+	ResultInterrupted = "interrupted"
+)
+
+// Event is one line of the log. Texts must not hold secrets.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Kind    string    `json:"kind"`
+	Cluster string    `json:"cluster,omitempty"`
+	Layer   string    `json:"layer,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	Phase   string    `json:"phase"`
+	Result  string    `json:"result,omitempty"`
+	Cause   string    `json:"cause,omitempty"` // why it failed, or what a wait saw last
+	Next    string    `json:"next,omitempty"`  // what to look at, or the command that resumes
+}
+
+// Option changes how a log is written, followed or built.
+type Option func(*options)
+
+type options struct{ redactor *Redactor }
+
+// Redacting takes the redactor's values out of every text. Values may be added to it later.
+func Redacting(redactor *Redactor) Option { return func(o *options) { o.redactor = redactor } }
+
+func chosen(list []Option) options {
+	var o options
+	for _, option := range list {
+		option(&o)
+	}
+	return o
+}
