@@ -1,0 +1,178 @@
+// Package terragrunt runs Terragrunt over all units of a folder and reads its report and its log; the order of the units
+// is Terragrunt's own. It never writes what a tool prints to a file by itself: the caller's writers may have to redact it.
+package terragrunt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Runner is Terragrunt on one folder of units.
+type Runner struct {
+	Binary string   // "terragrunt"
+	Tofu   string   // OpenTofu or Terraform
+	Dir    string   // folder whose subfolders are the units
+	Env    []string // the whole environment of Terragrunt and its children
+	// Log receives what the tools print, a message of one or several lines at a time, by unit; unit is "" for Terragrunt's
+	// own messages. It is called from one goroutine at a time.
+	Log func(unit, message string)
+	// Parallelism is how many units run at once; 0 is Terragrunt's default.
+	Parallelism int
+	// Grace is how long Terragrunt has to end its children after the context's end; 0 means 30 s.
+	Grace time.Duration
+}
+
+// RunAll runs an OpenTofu command in all units ("apply", "-auto-approve"), in the order of their dependencies. The report
+// is there also when units failed, in which case the error is a *Failed.
+func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
+	var err error
+	// The log names the units by their absolute paths.
+	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp("", "terragrunt-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	reportFile := filepath.Join(scratch, "report.json")
+
+	args := []string{"run", "--all", "--non-interactive", "--no-color", "--log-format=json", "--tf-path=" + r.Tofu,
+		"--report-file=" + reportFile, "--report-format=json", "--download-dir=" + filepath.Join(scratch, "units")}
+	if r.Parallelism > 0 {
+		args = append(args, fmt.Sprintf("--parallelism=%d", r.Parallelism))
+	}
+	runErr := r.run(ctx, append(append(args, "--"), command...))
+	report, err := readReport(reportFile)
+	switch {
+	case ctx.Err() != nil:
+		return report, context.Cause(ctx)
+	case runErr == nil:
+		return report, err
+	case err != nil || report.failed() == nil:
+		return report, runErr
+	}
+	return report, &Failed{Report: report, err: runErr}
+}
+
+func (r Runner) run(ctx context.Context, args []string) error {
+	command := exec.CommandContext(ctx, r.Binary, args...)
+	command.Dir, command.Env = r.Dir, r.Env
+	// Terragrunt and its children get the interrupt as one group, once, as at a terminal.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
+	command.WaitDelay = r.Grace
+	if command.WaitDelay == 0 {
+		command.WaitDelay = 30 * time.Second
+	}
+	var last tail
+	log := &lineWriter{line: func(line string) {
+		unit, message := r.parse(line)
+		if unit == "" {
+			last.add(message)
+		}
+		if r.Log != nil {
+			r.Log(unit, message)
+		}
+	}}
+	command.Stdout, command.Stderr = log, log
+	err := command.Run()
+	log.flush()
+	if errors.Is(err, exec.ErrWaitDelay) || ctx.Err() != nil {
+		// What did not end in time must not go on changing the world unseen.
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		return fmt.Errorf("terragrunt: %w%s", err, last.text())
+	}
+	return nil
+}
+
+// logLine is one line of --log-format=json.
+type logLine struct {
+	Folder  string `json:"working-dir"` // of the unit, absolute or relative to the folder of units
+	Message string `json:"msg"`
+	Level   string `json:"level"`
+}
+
+// parse takes a line apart; what is no JSON (a panic, a hook's own output) is handed on as it is.
+func (r Runner) parse(line string) (unit, message string) {
+	var parsed logLine
+	if err := json.Unmarshal([]byte(line), &parsed); err != nil || parsed.Level == "" {
+		return "", line
+	}
+	folder := parsed.Folder
+	if filepath.IsAbs(folder) {
+		if below, err := filepath.Rel(r.Dir, folder); err == nil {
+			folder = below
+		}
+	}
+	unit, _, _ = strings.Cut(folder, string(filepath.Separator))
+	if unit == "." || unit == ".." {
+		unit = ""
+	}
+	return unit, strings.Trim(parsed.Message, "\n")
+}
+
+// tail keeps the last lines, for an error that has no better cause.
+type tail []string
+
+func (t *tail) add(line string) {
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	if *t = append(*t, line); len(*t) > 5 {
+		*t = (*t)[1:]
+	}
+}
+
+func (t tail) text() string {
+	if len(t) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(t, "\n")
+}
+
+// lineWriter calls line for each line written, from whichever of the two streams.
+type lineWriter struct {
+	mutex sync.Mutex
+	rest  bytes.Buffer
+	line  func(string)
+}
+
+var _ io.Writer = (*lineWriter)(nil)
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.rest.Write(p)
+	for {
+		data := w.rest.Bytes()
+		end := bytes.IndexByte(data, '\n')
+		if end < 0 {
+			return len(p), nil
+		}
+		w.line(strings.TrimSuffix(string(data[:end]), "\r"))
+		w.rest.Next(end + 1)
+	}
+}
+
+func (w *lineWriter) flush() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.rest.Len() > 0 {
+		w.line(w.rest.String())
+		w.rest.Reset()
+	}
+}
