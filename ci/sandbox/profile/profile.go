@@ -1,0 +1,194 @@
+// Package profile says how long things take in the proving ground and what goes wrong there on demand. It never acts
+// itself: each simulator asks it.
+package profile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Profile is the delays, the scale that all of them are multiplied by, and the faults of one world.
+type Profile struct {
+	Scale  float64 // 1 is real time, 0.05 what tests use
+	Delays Delays
+	Faults Faults
+}
+
+// Delays are the times that a homelab's hardware and network take and a simulator has to add. Each is real time, before
+// scaling.
+type Delays struct {
+	InfisicalLogin   time.Duration // a universal-auth login
+	InfisicalRequest time.Duration // every other request
+	VMClone          time.Duration // a full clone of the template, one VM
+	VMConfig         time.Duration // a change of configuration, a resize of a disk
+	VMStart          time.Duration
+	VMStop           time.Duration
+	VMDelete         time.Duration
+	Boot             time.Duration // from start to Talos answering in maintenance mode
+	Install          time.Duration // from an applied configuration to the reboot
+	Reboot           time.Duration // from the reboot to the configured Talos API
+	Bootstrap        time.Duration // from the bootstrap call to the first healthy etcd member
+	EtcdJoin         time.Duration // from etcd's start on a further control plane to a voting member
+	ControlPlane     time.Duration // from etcd's quorum to static pods running, before the API server's own start
+	VIP              time.Duration // from quorum, or the loss of a holder, to the address being held
+	Kubelet          time.Duration // from the running node to its registration, and to Ready
+	Images           []Image       // how long pulling takes; the first match counts
+	ImagePull        time.Duration // any other image
+	WebhookServes    time.Duration // from a process's own readiness to its webhook answering
+}
+
+// Image is the time to pull images whose name contains a text.
+type Image struct {
+	Contains string
+	Pull     time.Duration
+}
+
+// Pull is how long pulling an image takes.
+func (d Delays) Pull(image string) time.Duration {
+	for _, known := range d.Images {
+		if strings.Contains(image, known.Contains) {
+			return known.Pull
+		}
+	}
+	return d.ImagePull
+}
+
+// Homelab adds up to what published runs on one Proxmox host show: secrets 10 s, VMs and Talos 1 min 53 s, and then the
+// pull and start of what each layer installs.
+func Homelab() Delays {
+	return Delays{
+		InfisicalLogin: 2 * time.Second, InfisicalRequest: 4 * time.Second,
+		VMClone: 15 * time.Second, VMConfig: time.Second, VMStart: 2 * time.Second,
+		VMStop: 3 * time.Second, VMDelete: 4 * time.Second,
+		Boot: 18 * time.Second, Install: 28 * time.Second, Reboot: 22 * time.Second,
+		Bootstrap: 8 * time.Second, EtcdJoin: 6 * time.Second, ControlPlane: 8 * time.Second, VIP: 3 * time.Second,
+		Kubelet: 2 * time.Second,
+		Images: []Image{
+			{"external-secrets", 22 * time.Second},
+			{"metallb", 20 * time.Second},
+			{"longhorn", 75 * time.Second},
+			{"fluxcd", 28 * time.Second},
+		},
+		ImagePull:     6 * time.Second,
+		WebhookServes: 4 * time.Second,
+	}
+}
+
+// Names of profiles that New knows.
+const (
+	NameHomelab = "homelab"
+	NameNone    = "none" // every delay is 0: what is left is Castle's and the tools' own time
+)
+
+// New makes a profile by name; scale must not be negative.
+func New(name string, scale float64, faults Faults) (Profile, error) {
+	if scale < 0 {
+		return Profile{}, fmt.Errorf("time scale %v is negative: 1 is real time, 0.05 is twenty times as fast", scale)
+	}
+	switch name {
+	case NameHomelab:
+		return Profile{Scale: scale, Delays: Homelab(), Faults: faults}, nil
+	case NameNone:
+		return Profile{Scale: scale, Faults: faults}, nil
+	default:
+		return Profile{}, fmt.Errorf("profile %q is unknown: there are %s and %s", name, NameHomelab, NameNone)
+	}
+}
+
+// Scaled is a delay in this world's time.
+func (p Profile) Scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * p.Scale) }
+
+// Sleep waits for a delay in this world's time, or until the context ends and then returns its error.
+func (p Profile) Sleep(ctx context.Context, d time.Duration) error {
+	scaled := p.Scaled(d)
+	if scaled <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(scaled)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Faults are what goes wrong, by name. A fault without a value has "".
+type Faults map[string]string
+
+// Names of faults. The comment says what the value is.
+const (
+	WebhookLate    = "webhook-late"    // duration: the webhook's pod is Running, its port refuses, its endpoint is not ready
+	WebhookLies    = "webhook-lies"    // duration: the endpoint is ready, its port refuses
+	BootstrapNoop  = "bootstrap-noop"  // how many bootstrap calls are accepted and do nothing
+	VIPFlaps       = "vip-flaps"       // duration: the VIP answers once, then not for that long
+	Ghosts         = "ghosts"          // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
+	DHCPDrift      = "dhcp-drift"      // VM id: it comes up at another address than declared
+	ProxmoxMoods   = "proxmox-moods"   // how many requests fail with a lock timeout before one succeeds
+	CloneFails     = "clone-fails"     // VM id: its clone task ends in an error
+	InfisicalMoods = "infisical-moods" // how many requests answer 429 or 500 before one succeeds
+	SecretMissing  = "secret-missing"  // name of a secret that Infisical does not hold
+	FluxNoSecret   = "flux-no-secret"  // the Git credentials are refused
+)
+
+var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, DHCPDrift, ProxmoxMoods, CloneFails,
+	InfisicalMoods, SecretMissing, FluxNoSecret}
+
+// ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
+func ParseFaults(texts []string) (Faults, error) {
+	faults := Faults{}
+	var unknown []string
+	for _, text := range texts {
+		name, value, _ := strings.Cut(text, "=")
+		if !slices.Contains(faultNames, name) {
+			unknown = append(unknown, name)
+			continue
+		}
+		faults[name] = value
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("unknown fault %s: there are %s", strings.Join(unknown, ", "), strings.Join(faultNames, ", "))
+	}
+	return faults, nil
+}
+
+// Has tells whether the fault is wanted.
+func (f Faults) Has(name string) bool {
+	_, has := f[name]
+	return has
+}
+
+// Duration is the fault's value as a duration, otherwise the one given; 0 and false where the fault is not wanted.
+func (f Faults) Duration(name string, otherwise time.Duration) (time.Duration, bool) {
+	value, has := f[name]
+	if !has {
+		return 0, false
+	}
+	if d, err := time.ParseDuration(value); err == nil {
+		return d, true
+	}
+	return otherwise, true
+}
+
+// Count is the fault's value as a number, otherwise the one given; 0 where the fault is not wanted.
+func (f Faults) Count(name string, otherwise int) int {
+	value, has := f[name]
+	if !has {
+		return 0
+	}
+	var n int
+	if _, err := fmt.Sscanf(value, "%d", &n); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// Is tells whether the fault is wanted for that value, such as one VM id.
+func (f Faults) Is(name string, value any) bool {
+	wanted, has := f[name]
+	return has && wanted == fmt.Sprint(value)
+}

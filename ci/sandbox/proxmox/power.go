@@ -1,0 +1,211 @@
+package proxmox
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// start gives a VM power.
+func (s *Server) start(r *request) (any, error) {
+	g, err := s.find(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.moody(g.ID); err != nil {
+		return nil, err
+	}
+	return s.launch("qmstart", g, r.user, func(ctx context.Context, w worker) error {
+		return s.exclusive(ctx, g.ID, func() error {
+			startable := func() error {
+				if err := s.usable(g); err != nil {
+					return err
+				}
+				if g.template() {
+					return internal("you can't start a vm if it's a template")
+				}
+				if g.Running {
+					return internal("VM %d already running", g.ID)
+				}
+				return s.bridgesExist(g)
+			}
+			s.mu.Lock()
+			err := startable()
+			s.mu.Unlock()
+			if err != nil {
+				return err
+			}
+			if err := s.profile.Sleep(ctx, s.profile.Delays.VMStart); err != nil {
+				return err
+			}
+			return s.change(func() error {
+				if err := startable(); err != nil {
+					return err
+				}
+				s.powerOn(g)
+				return nil
+			})
+		})
+	})
+}
+
+// bridgesExist checks what the start of a VM's network devices needs; s.mu is held.
+func (s *Server) bridgesExist(g *guest) error {
+	for name, value := range g.Config {
+		if prefix, _, _ := family(name); prefix != "net" {
+			continue
+		}
+		if bridge := property(value, "bridge"); strings.Contains(value, "bridge=") && !s.hasBridge(bridge) {
+			return internal("bridge '%s' does not exist", bridge)
+		}
+	}
+	return nil
+}
+
+func (s *Server) hasBridge(name string) bool {
+	for _, bridge := range s.bridges {
+		if bridge == name {
+			return true
+		}
+	}
+	return false
+}
+
+// halt takes a VM's power away. A guest that is shut down does not resist.
+func (s *Server) halt(kind string) handler {
+	return func(r *request) (any, error) {
+		g, err := s.find(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.moody(g.ID); err != nil {
+			return nil, err
+		}
+		return s.launch(kind, g, r.user, func(ctx context.Context, w worker) error {
+			return s.exclusive(ctx, g.ID, func() error {
+				s.mu.Lock()
+				running, locked := g.Running, s.usable(g)
+				s.mu.Unlock()
+				if locked != nil {
+					return locked
+				}
+				if !running {
+					w.log("VM not running")
+					return nil
+				}
+				if err := s.profile.Sleep(ctx, s.profile.Delays.VMStop); err != nil {
+					return err
+				}
+				return s.change(func() error {
+					if g.Running {
+						s.powerOff(g)
+					}
+					return nil
+				})
+			})
+		})
+	}
+}
+
+// restart takes the power away and gives it back.
+func (s *Server) restart(kind string) handler {
+	return func(r *request) (any, error) {
+		g, err := s.find(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.moody(g.ID); err != nil {
+			return nil, err
+		}
+		return s.launch(kind, g, r.user, func(ctx context.Context, w worker) error {
+			return s.exclusive(ctx, g.ID, func() error {
+				running := func() error {
+					if err := s.usable(g); err != nil {
+						return err
+					}
+					if !g.Running {
+						return internal("VM %d not running", g.ID)
+					}
+					return nil
+				}
+				steps := []struct {
+					delay time.Duration
+					do    func()
+				}{
+					{s.profile.Delays.VMStop, func() { s.powerOff(g) }},
+					{s.profile.Delays.VMStart, func() { s.powerOn(g) }},
+				}
+				s.mu.Lock()
+				err := running()
+				s.mu.Unlock()
+				if err != nil {
+					return err
+				}
+				for _, step := range steps {
+					if err := s.profile.Sleep(ctx, step.delay); err != nil {
+						return err
+					}
+					if err := s.change(func() error { step.do(); return nil }); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// destroyParameters are those of the API's schema.
+var destroyParameters = []string{"destroy-unreferenced-disks", "node", "purge", "skiplock", "vmid"}
+
+// destroy removes a stopped VM with its disks.
+func (s *Server) destroy(r *request) (any, error) {
+	g, err := s.find(r)
+	if err != nil {
+		return nil, err
+	}
+	mistakes := unknown(r.params, destroyParameters)
+	skipLock := isTrue(r.params.Get("skiplock"))
+	if skipLock && r.user != "root@pam" {
+		mistakes["skiplock"] = "Only root may use this option."
+	}
+	if err := invalid(mistakes); err != nil {
+		return nil, err
+	}
+	if err := s.moody(g.ID); err != nil {
+		return nil, err
+	}
+	removable := func() error {
+		if g.Config["protection"] == "1" {
+			return internal("can't remove VM %d - protection mode enabled", g.ID)
+		}
+		if err := s.usable(g); err != nil && !(skipLock && s.state.Guests[g.ID] == g) {
+			return err
+		}
+		if g.Running {
+			return internal("VM %d is running - destroy failed", g.ID)
+		}
+		return nil
+	}
+	s.mu.Lock()
+	err = removable()
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return s.launch("qmdestroy", g, r.user, func(ctx context.Context, w worker) error {
+		return s.exclusive(ctx, g.ID, func() error {
+			if err := s.profile.Sleep(ctx, s.profile.Delays.VMDelete); err != nil {
+				return err
+			}
+			return s.change(func() error {
+				if err := removable(); err != nil {
+					return err
+				}
+				s.remove(g)
+				s.events.add(func() { s.machines.Removed(g.ID) })
+				return nil
+			})
+		})
+	})
+}
