@@ -1,0 +1,100 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// InfisicalError is what Infisical answered, or did not, and where. No value is in it.
+type InfisicalError struct {
+	Place      string
+	Doing      string        // "log in", "read the secrets", "keep TALOS_SECRETS"
+	Status     int           // HTTP status; 0 where there was no answer
+	Message    string        // Infisical's own, or the network's
+	RetryAfter time.Duration // what Infisical asked to wait
+	Tries      int
+	Elapsed    time.Duration
+
+	kind  string
+	cause error
+	retry bool
+	ended error // of the context
+}
+
+// Error is one line: where, what was wanted, what came, how often it was tried, and what to do.
+func (e *InfisicalError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: cannot %s: %s", e.Place, e.Doing, e.what())
+	if e.Tries > 1 || e.ended != nil {
+		fmt.Fprintf(&text, ", after %d tries in %s", e.Tries, e.Elapsed.Round(100*time.Millisecond))
+	}
+	if fix := e.fix(); fix != "" {
+		text.WriteString("; " + fix)
+	}
+	return text.String()
+}
+
+func (e *InfisicalError) what() string {
+	switch {
+	case e.Status == 0 && e.Message == "":
+		return "the time was over before it was asked"
+	case e.Status == 0 || e.Status == http.StatusOK:
+		return e.Message
+	case e.Message == "":
+		return fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
+	default:
+		return fmt.Sprintf("%d %s (%s)", e.Status, http.StatusText(e.Status), e.Message)
+	}
+}
+
+func (e *InfisicalError) fix() string {
+	switch {
+	case errors.Is(e.ended, context.Canceled):
+		return "interrupted"
+	case e.Status == http.StatusUnauthorized && e.Doing == "log in":
+		return fmt.Sprintf("%s and %s in the SOPS file are not those of a machine identity there", InfisicalClientID, InfisicalClientSecret)
+	case e.Status == http.StatusUnauthorized || e.tokenRefused():
+		return "a new login did not help: check the identity's access token TTL and its trusted addresses"
+	case e.Status == http.StatusForbidden:
+		return fmt.Sprintf("give the machine identity of %s access to this path", InfisicalClientID)
+	case e.Status == http.StatusNotFound:
+		return "check secrets.infisical in the cluster's description"
+	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
+		return fmt.Sprintf("it asks to wait %s: run the same command again then", e.RetryAfter)
+	case e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError:
+		return "run the same command again later"
+	case e.Status == 0 && e.retry:
+		return "check that secrets.infisical.url can be reached from here"
+	default:
+		return ""
+	}
+}
+
+// Unwrap is the network's error or the context's, nil for an answer.
+func (e *InfisicalError) Unwrap() []error {
+	var causes []error
+	for _, cause := range []error{e.cause, e.ended} {
+		if cause != nil {
+			causes = append(causes, cause)
+		}
+	}
+	return causes
+}
+
+// helps tells whether trying again can help.
+func (e *InfisicalError) helps() bool { return e.retry }
+
+// tokenRefused tells a token that is no longer taken from a permission that is not given: Infisical answers 401 to a
+// revoked token and 403 of the kind TokenError to an expired one.
+func (e *InfisicalError) tokenRefused() bool {
+	return e.Doing != "log in" && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && e.kind == "TokenError")
+}
+
+func (e *InfisicalError) alreadyExists() bool {
+	return e.Status == http.StatusConflict ||
+		e.Status == http.StatusBadRequest && strings.Contains(strings.ToLower(e.Message), "already exist")
+}

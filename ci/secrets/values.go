@@ -1,0 +1,161 @@
+package secrets
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Values holds resolved secrets. Printed, logged or encoded in any way it shows names only; a value leaves it by Get, All
+// and JSON. It is safe for concurrent use.
+type Values struct {
+	// A function, since fmt follows anything else where it may not call methods: in a field that is not exported.
+	open func() *kept
+}
+
+type kept struct {
+	mu      sync.RWMutex
+	values  map[string]string
+	sources map[string]string
+	caller  *caller // nil: nothing can be put
+}
+
+// Entry is one line of the inventory.
+type Entry struct {
+	Name   string `json:"name"`
+	Source string `json:"source"` // SourceSOPS or SourceInfisical
+}
+
+// FromJSON reads what JSON gave: values without a source, to which nothing can be put.
+func FromJSON(text string) (*Values, error) {
+	texts := map[string]string{}
+	if json.Unmarshal([]byte(text), &texts) != nil {
+		return nil, errors.New("the secrets in the environment are not a JSON object of texts")
+	}
+	values := newValues()
+	values.add(texts, "")
+	return values, nil
+}
+
+func newValues() *Values {
+	k := &kept{values: map[string]string{}, sources: map[string]string{}}
+	return &Values{open: func() *kept { return k }}
+}
+
+// kept is what the values hold, nothing where they are the zero value.
+func (v Values) kept() *kept {
+	if v.open == nil {
+		return &kept{}
+	}
+	return v.open()
+}
+
+func (v Values) add(values map[string]string, source string) {
+	k := v.kept()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, value := range values {
+		k.values[name] = value
+		k.sources[name] = source
+	}
+}
+
+// Get is a secret's value, false where there is no such secret.
+func (v Values) Get(name string) (string, bool) {
+	k := v.kept()
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	value, has := k.values[name]
+	return value, has
+}
+
+// Names lists the secrets in order.
+func (v Values) Names() []string {
+	k := v.kept()
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return slices.Sorted(maps.Keys(k.values))
+}
+
+// Inventory lists the secrets and where each came from, in order of their names.
+func (v Values) Inventory() []Entry {
+	k := v.kept()
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	var entries []Entry
+	for _, name := range slices.Sorted(maps.Keys(k.values)) {
+		entries = append(entries, Entry{Name: name, Source: k.sources[name]})
+	}
+	return entries
+}
+
+// All is a copy of every value by name.
+func (v Values) All() map[string]string {
+	k := v.kept()
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return maps.Clone(k.values)
+}
+
+// JSON is the object name: value of the given names, those without a value left out; for the environment of a child.
+func (v Values) JSON(names ...string) (string, error) {
+	chosen := map[string]string{}
+	for _, name := range names {
+		if value, has := v.Get(name); has {
+			chosen[name] = value
+		}
+	}
+	text, err := json.Marshal(chosen)
+	return string(text), err
+}
+
+// Put keeps a secret in the cluster's path in Infisical, whether it is there yet or not, and here. A value that is empty or
+// that Infisical would not give back as it is, since it trims white space, is refused; so is a name that the SOPS file owns.
+func (v Values) Put(ctx context.Context, name, value string) error {
+	k := v.kept()
+	k.mu.RLock()
+	caller, source := k.caller, k.sources[name]
+	k.mu.RUnlock()
+	switch {
+	case caller == nil:
+		return fmt.Errorf("%s cannot be kept: these secrets did not come from Infisical", name)
+	case source == SourceSOPS:
+		return fmt.Errorf("%s cannot be kept in Infisical: the SOPS file holds it", name)
+	case strings.TrimSpace(value) == "":
+		return fmt.Errorf("%s cannot be kept: its value is empty", name)
+	case strings.TrimSpace(value) != strings.TrimSuffix(value, "\n"):
+		return fmt.Errorf("%s cannot be kept: Infisical would trim the white space around its value", name)
+	}
+	hide := newRedactor(map[string]string{name: value})
+	if err := caller.put(ctx, name, value, source == SourceInfisical, hide); err != nil {
+		return err
+	}
+	v.add(map[string]string{name: value}, SourceInfisical)
+	return nil
+}
+
+// String names the secrets.
+func (v Values) String() string {
+	return fmt.Sprintf("secrets (values hidden): %s", strings.Join(v.Names(), ", "))
+}
+
+// GoString is String.
+func (v Values) GoString() string { return v.String() }
+
+// Format is String under any verb.
+func (v Values) Format(f fmt.State, _ rune) { fmt.Fprint(f, v.String()) }
+
+// LogValue is String for slog.
+func (v Values) LogValue() slog.Value { return slog.StringValue(v.String()) }
+
+// MarshalJSON is String for JSON; JSON, the method, is for those who need values.
+func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
+
+// MarshalYAML is String for YAML.
+func (v Values) MarshalYAML() (any, error) { return v.String(), nil }
