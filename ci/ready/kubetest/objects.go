@@ -1,0 +1,208 @@
+package kubetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Client is an administrator's.
+func (s *Server) Client() dynamic.Interface {
+	s.t.Helper()
+	client, err := dynamic.NewForConfig(&rest.Config{
+		Host:            s.Host,
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.pki.caCert, CertData: s.pki.adminCert, KeyData: s.pki.adminKey},
+		QPS:             -1,
+		WarningHandler:  rest.NoWarnings{},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+// Put creates an object, or replaces the one of its name, and then its status: what a controller would write. The
+// namespace is created where it is missing.
+func (s *Server) Put(resource schema.GroupVersionResource, manifest string) *unstructured.Unstructured {
+	s.t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+		s.t.Fatalf("%v in %s", err, manifest)
+	}
+	stored, err := s.put(resource, object)
+	if err != nil {
+		s.t.Fatalf("put %s %s: %v", resource.Resource, object.GetName(), err)
+	}
+	return stored
+}
+
+func (s *Server) put(resource schema.GroupVersionResource, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	namespace := object.GetNamespace()
+	if namespace != "" {
+		_, err := s.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}},
+		}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, err
+		}
+	}
+	client := s.Client().Resource(resource).Namespace(namespace)
+	status, hasStatus := object.Object["status"]
+	stored, err := client.Create(ctx, object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		// Keep what others wrote into the metadata.
+		var patch []byte
+		if patch, err = json.Marshal(object.Object); err != nil {
+			return nil, err
+		}
+		stored, err = client.Patch(ctx, object.GetName(), "application/merge-patch+json", patch, metav1.PatchOptions{})
+	}
+	if err != nil || !hasStatus {
+		return stored, err
+	}
+	stored.Object["status"] = status
+	return client.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+}
+
+// Delete removes an object and waits until it is gone.
+func (s *Server) Delete(resource schema.GroupVersionResource, namespace, name string) {
+	s.t.Helper()
+	client := s.Client().Resource(resource).Namespace(namespace)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	err := client.Delete(ctx, name, metav1.DeleteOptions{})
+	for err == nil {
+		time.Sleep(20 * time.Millisecond)
+		_, err = client.Get(ctx, name, metav1.GetOptions{})
+	}
+	if !apierrors.IsNotFound(err) {
+		s.t.Fatalf("delete %s %s: %v", resource.Resource, name, err)
+	}
+}
+
+// The modules that hold the CRDs, at the versions that the layers install.
+var modules = map[string]struct{ module, folder string }{
+	"metallb":          {"go.universe.tf/metallb@v0.15.2", "config/crd/bases"},
+	"external-secrets": {"github.com/external-secrets/external-secrets@v0.20.4", "config/crds/bases"},
+	"flux-source":      {"github.com/fluxcd/source-controller@v1.9.5", "config/crd/bases"},
+	"flux-kustomize":   {"github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases"},
+	"flux-helm":        {"github.com/fluxcd/helm-controller@v1.6.4", "config/crd/bases"},
+}
+
+// InstallCRDs installs a project's CRDs whose file names hold one of the words, and waits until they are served. Projects
+// are metallb, external-secrets, flux-source, flux-kustomize, flux-helm. Their modules come from the module proxy, once.
+func (s *Server) InstallCRDs(project string, words ...string) {
+	s.t.Helper()
+	source, known := modules[project]
+	if !known {
+		s.t.Fatalf("no CRDs of %q: there are %s", project, strings.Join(slices.Sorted(maps.Keys(modules)), ", "))
+	}
+	folder, err := moduleFolder(source.module)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, source.folder, "*_*.yaml"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var installed int
+	for _, file := range files {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(filepath.Base(file), word) }) {
+			s.installCRD(file)
+			installed++
+		}
+	}
+	if installed == 0 {
+		s.t.Fatalf("%s has no CRD named %s", source.module, strings.Join(words, " or "))
+	}
+}
+
+func (s *Server) installCRD(file string) {
+	s.t.Helper()
+	data, err := os.Open(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer data.Close()
+	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	decoder := yaml.NewYAMLOrJSONDecoder(data, 64<<10)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			s.t.Fatalf("%s: %v", file, err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		delete(object.Object, "status")
+		unstructured.RemoveNestedField(object.Object, "spec", "conversion") // its webhook is not there
+		if _, err := s.put(resource, object); err != nil {
+			s.t.Fatalf("%s: %v", file, err)
+		}
+		s.waitServed(object)
+	}
+}
+
+// waitServed lists the kind until the API server knows it.
+func (s *Server) waitServed(definition *unstructured.Unstructured) {
+	s.t.Helper()
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var served []string
+	for _, version := range versions {
+		if version, ok := version.(map[string]any); ok && version["served"] == true {
+			served = append(served, fmt.Sprint(version["name"]))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for _, version := range served {
+		resource := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+		for {
+			_, err := s.Client().Resource(resource).List(ctx, metav1.ListOptions{})
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				s.t.Fatalf("%s is not served: %v", resource, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// moduleFolder asks the go command, which downloads the module where it is missing.
+func moduleFolder(module string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	command.Dir = os.TempDir()
+	output, err := command.Output()
+	var result struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(output, &result); jsonErr != nil || result.Dir == "" {
+		return "", fmt.Errorf("module %s: %s: %w", module, result.Error, errors.Join(err, jsonErr))
+	}
+	return result.Dir, nil
+}
