@@ -17,7 +17,7 @@ help: ## List the targets
 .PHONY: castle
 castle: ## Build the castle program into the cache folder
 	@mkdir -p $(dir $(castle))
-	@if command -v go >/dev/null; then go build -trimpath -o $(castle) ./ci/cmd/castle; \
+	@if command -v go >/dev/null; then go build -o $(castle) ./ci/cmd/castle; \
 	else dagger call program --platform="$$(uname -s | tr A-Z a-z)/$$(uname -m | sed 's/x86_64/amd64/;s/aarch64/arm64/')" export --path=$(castle); fi
 
 .PHONY: setup

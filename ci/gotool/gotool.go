@@ -19,7 +19,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -49,6 +48,10 @@ type Recipe struct {
 	// Binaries maps each program's file name to its package, relative to
 	// Module ("." for the module's root).
 	Binaries map[string]string `yaml:"binaries"`
+	// Files maps names below the tool's folder to files or folders that are
+	// kept there, such as a chart: of Module ("charts/metallb"), or of the
+	// recipe's own folder where they start with "./".
+	Files map[string]string `yaml:"files"`
 	// Go is the toolchain's version, so that every machine builds the same
 	// programs; the Go SDK's code generator also writes it into the go.mod of
 	// modules, which the golang image of images.yaml must then satisfy.
@@ -80,7 +83,8 @@ func Load(name string) (Recipe, error) {
 	if err != nil {
 		return Recipe{}, fmt.Errorf("recipe of %s: %w", name, err)
 	}
-	if want := recipe.Module + " " + recipe.Version; !strings.Contains(string(mod), want+"\n") {
+	// A module that only a tool line needs is marked indirect.
+	if want := recipe.Module + " " + recipe.Version; !strings.Contains(string(mod), want+"\n") && !strings.Contains(string(mod), want+" //") {
 		return Recipe{}, fmt.Errorf("recipe of %s: recipe.yaml pins %s, go.mod.in requires another version", name, want)
 	}
 	recipe.digest, err = digestOf(folder)
@@ -119,6 +123,9 @@ func digestOf(folder string) (string, error) {
 type Builder struct {
 	// Cache is the folder that built tools are kept in; it is created.
 	Cache string
+	// Scratch is the folder of the compiler's cache, kept for the next build.
+	// Empty: a folder that lives as long as a Batch.
+	Scratch string
 	// Log gets a line when a build starts and ends. Nil: no lines.
 	Log io.Writer
 }
@@ -128,82 +135,11 @@ func (b Builder) Dir(recipe Recipe) string {
 	return filepath.Join(b.Cache, recipe.Name, recipe.Version+"-"+recipe.digest)
 }
 
-// Build returns the paths of a tool's programs by their names, after building
-// them when the cache does not have them. The downloaded modules and the
-// compiler's cache are removed afterwards: for all tools together they would
-// fill tens of gigabytes. Two builds at once do the work twice; both end with
-// the same complete folder.
+// Build is a Batch of one tool.
 func (b Builder) Build(ctx context.Context, name string) (map[string]string, error) {
-	recipe, err := Load(name)
-	if err != nil {
-		return nil, err
-	}
-	dir := b.Dir(recipe)
-	programs := make(map[string]string, len(recipe.Binaries))
-	for binary := range recipe.Binaries {
-		programs[binary] = filepath.Join(dir, binary)
-	}
-	if _, err := os.Stat(dir); err == nil {
-		return programs, nil
-	}
-	if err := b.build(ctx, recipe, dir); err != nil {
-		return nil, fmt.Errorf("build %s %s: %w", recipe.Name, recipe.Version, err)
-	}
-	return programs, nil
-}
-
-func (b Builder) build(ctx context.Context, recipe Recipe, dir string) error {
-	goCommand, err := exec.LookPath("go")
-	if err != nil {
-		return errors.New("the go command is not on PATH: install Go 1.26 or newer from https://go.dev/dl")
-	}
-	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
-	defer cancel()
-	start := time.Now()
-	b.logf("building %s %s from Go modules", recipe.Name, recipe.Version)
-
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(dir), ".build-*")
-	if err != nil {
-		return err
-	}
-	defer removeReadOnly(work)
-	source := filepath.Join(work, "source")
-	if err := writeRecipe(recipe.Name, source); err != nil {
-		return err
-	}
-
-	// One command for all programs, so that they are compiled and linked side
-	// by side; it names each after the last element of its package.
-	built, out := filepath.Join(work, "built"), filepath.Join(work, "out")
-	for _, folder := range []string{built, out} {
-		if err := os.Mkdir(folder, 0o755); err != nil {
-			return err
-		}
-	}
-	args := []string{"build", "-trimpath", "-mod=readonly", "-ldflags", recipe.linkerFlags(), "-o", built + string(filepath.Separator)}
-	for _, binary := range sortedKeys(recipe.Binaries) {
-		args = append(args, path.Join(recipe.Module, recipe.Binaries[binary]))
-	}
-	command := exec.CommandContext(ctx, goCommand, args...)
-	command.Dir = source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=go"+recipe.Go,
-		"GOMODCACHE="+filepath.Join(work, "mod"), "GOCACHE="+filepath.Join(work, "cache"))
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, lastLines(output, 20))
-	}
-	for binary, pkg := range recipe.Binaries {
-		if err := os.Rename(filepath.Join(built, path.Base(path.Join(recipe.Module, pkg))), filepath.Join(out, binary)); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(out, dir); err != nil && !isDir(dir) {
-		return err
-	}
-	b.logf("built %s %s in %s", recipe.Name, recipe.Version, time.Since(start).Round(time.Second))
-	return nil
+	batch := b.Batch()
+	defer batch.Close()
+	return batch.Build(ctx, name)
 }
 
 func (r Recipe) linkerFlags() string {
@@ -256,8 +192,8 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-func lastLines(output []byte, n int) string {
-	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+func lastLines(output string, n int) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 

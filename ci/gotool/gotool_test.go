@@ -3,6 +3,7 @@ package gotool
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,6 +16,48 @@ func TestEveryRecipeLoads(t *testing.T) {
 		}
 		if len(recipe.Binaries) == 0 {
 			t.Errorf("%s builds no program", name)
+		}
+	}
+}
+
+// A version that a program tells of itself stands in a recipe a second time.
+func TestAProgramTellsTheVersionThatItIsBuiltFrom(t *testing.T) {
+	release := regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+$`)
+	for _, name := range Names() {
+		recipe, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !release.MatchString(recipe.Version) {
+			continue // a commit, whose release only its author knows
+		}
+		for variable, value := range recipe.Variables {
+			if release.MatchString(value) && strings.TrimPrefix(value, "v") != strings.TrimPrefix(recipe.Version, "v") {
+				t.Errorf("%s: %s is %s, the version %s", name, variable, value, recipe.Version)
+			}
+		}
+	}
+}
+
+// What k8s.io/kubernetes takes from folders of its own repository is published
+// as modules of the same minor and patch version.
+func TestKubernetesIsBuiltWithItsOwnStagingModules(t *testing.T) {
+	recipe, err := Load("kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := recipes.ReadFile("recipes/kubernetes/go.mod.in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "v0" + strings.TrimPrefix(recipe.Version, "v1")
+	replaced := regexp.MustCompile(`(?m)^\s*(?:replace )?(k8s\.io/\S+) => (\S+) (\S+)$`).FindAllStringSubmatch(string(mod), -1)
+	if len(replaced) == 0 {
+		t.Error("go.mod.in replaces no staging module")
+	}
+	for _, match := range replaced {
+		if match[2] != match[1] || match[3] != want {
+			t.Errorf("%s is replaced by %s %s, want %s", match[1], match[2], match[3], want)
 		}
 	}
 }

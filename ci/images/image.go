@@ -8,6 +8,7 @@ const (
 	StandInGolang = "golang" // Debian, git, OpenSSH client and the Go toolchain
 	StandInHugo   = "hugo"   // Debian, git and Hugo
 	StandInNginx  = "nginx"  // Debian and its nginx
+	StandInTool   = "tool"   // programs built from Go modules and nothing else; the entry's key says which
 )
 
 // Image is one entry of images.yaml.
@@ -19,6 +20,7 @@ type Image struct {
 	Purpose   string   // one sentence for a person
 	Platforms []string // "os/arch", at least one
 	StandIn   string   // one of the StandIn constants
+	Group     string   // of pipelines that alone pull it, or "" where publishing does
 }
 
 // Reference is what a pipeline pulls: name and tag, without the digest, because a stand-in has another one.

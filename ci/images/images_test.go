@@ -70,6 +70,32 @@ func toText(i Image) string {
 	return strings.Join([]string{i.Key, i.Name, i.Tag, i.Digest, i.Purpose, i.StandIn}, " | ")
 }
 
+func TestAGroupsImagesComeOnlyWhereTheyAreAskedFor(t *testing.T) {
+	list, err := Parse([]byte(strings.Replace(good, "    standIn: none\n", "    standIn: none\n    group: create\n", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		groups []string
+		keys   string
+	}{{nil, "golang"}, {[]string{"create"}, "golang second"}} {
+		some, err := list.In(c.groups...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, image := range some {
+			keys = append(keys, image.Key)
+		}
+		if got := strings.Join(keys, " "); got != c.keys {
+			t.Errorf("%v: got %s, want %s", c.groups, got, c.keys)
+		}
+	}
+	if _, err := list.In("create", "gone"); err == nil || !strings.Contains(err.Error(), `no group "gone"; it has create`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAnImageKnowsItsReferenceRegistryAndRepository(t *testing.T) {
 	for _, c := range []struct{ name, registry, repository string }{
 		{"docker.io/library/golang", "docker.io", "library/golang"},
@@ -133,6 +159,7 @@ func TestEachMistakeIsOneLine(t *testing.T) {
 		{"platforms that are no list", "[linux/amd64]", "{a: b}", []string{"second: platforms must be a list", "second: platforms is missing"}},
 		{"a field that is no text", "purpose: compiles", "purpose: [a]", []string{"golang: purpose must be text", "golang: purpose is missing"}},
 		{"an unknown stand-in", "standIn: none", "standIn: nothing", []string{`second: standIn "nothing" is unknown`}},
+		{"a group with capitals", "standIn: none", "standIn: none\n    group: Create", []string{`second: group "Create" must be lower-case`}},
 		{"no stand-in", "    standIn: none\n", "", []string{"second: standIn is missing"}},
 		{"the same image twice", "localhost:5000/a/b\n    tag: v0.165.0", "localhost:5000/a/b\n    tag: v0.165.0\n    standIn: none\n    platforms: [linux/amd64]\n    purpose: p\n  # renovate: datasource=docker depName=localhost:5000/a/b\n  - key: third\n    image: localhost:5000/a/b\n    tag: v0.165.0", []string{
 			"images.yaml:19: third: localhost:5000/a/b:v0.165.0 stands on line 12 already"}},

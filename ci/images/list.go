@@ -3,8 +3,10 @@ package images
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -23,6 +25,27 @@ func (l List) Get(key string) (Image, error) {
 		keys = append(keys, image.Key)
 	}
 	return Image{}, fmt.Errorf("images.yaml has no image with key %q; it has %s", key, strings.Join(keys, ", "))
+}
+
+// In returns the entries without a group and those of the groups, in the list's order. Its error names an unknown group
+// and the groups there are.
+func (l List) In(groups ...string) (List, error) {
+	known := map[string]bool{}
+	var some List
+	for _, image := range l {
+		if image.Group != "" {
+			known[image.Group] = true
+		}
+		if image.Group == "" || slices.Contains(groups, image.Group) {
+			some = append(some, image)
+		}
+	}
+	for _, group := range groups {
+		if !known[group] {
+			return nil, fmt.Errorf("images.yaml has no group %q; it has %s", group, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+	}
+	return some, nil
 }
 
 // Load reads and validates the list at path. A list with mistakes gives one error with a line for each of them:

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	fields   = []string{"key", "image", "tag", "digest", "purpose", "platforms", "standIn"}
-	standIns = []string{StandInGolang, StandInHugo, StandInNginx, StandInNone}
+	fields   = []string{"key", "image", "tag", "digest", "purpose", "platforms", "standIn", "group"}
+	standIns = []string{StandInGolang, StandInHugo, StandInNginx, StandInTool, StandInNone}
 
 	keyForm      = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	nameForm     = regexp.MustCompile(`^(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+)(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`)
@@ -91,6 +91,7 @@ func (r *reader) entry(node *yaml.Node) (entry, bool) {
 	e := entry{line: node.Line}
 	text := map[string]*string{
 		"key": &e.Key, "image": &e.Name, "tag": &e.Tag, "digest": &e.Digest, "purpose": &e.Purpose, "standIn": &e.StandIn,
+		"group": &e.Group,
 	}
 	type misfit struct {
 		line int
@@ -167,6 +168,9 @@ func (r *reader) check(e entry) {
 	}
 	if strings.TrimSpace(e.Purpose) == "" {
 		bad("purpose is missing")
+	}
+	if e.Group != "" && !keyForm.MatchString(e.Group) {
+		bad("group %q must be lower-case words joined by hyphens", e.Group)
 	}
 	if len(e.Platforms) == 0 {
 		bad("platforms is missing; write for example [linux/amd64, linux/arm64]")

@@ -30,7 +30,10 @@ type BuildOptions struct {
 	// Cache is the folder that keeps the mirror: the registry that Serve serves, and the layers that stand-ins share.
 	Cache string
 	List  images.List
-	// Tools builds a tool from Go modules, or finds it built, and maps its programs to their paths. Asked for "hugo".
+	// Groups are those of the list that are wanted, beside the entries without one.
+	Groups []string
+	// Tools builds a tool from Go modules, or finds it built, and maps its programs to their paths. Asked for "hugo" and
+	// for what the stand-ins of tools hold.
 	Tools func(ctx context.Context, name string) (map[string]string, error)
 	// Rebuild makes everything anew, for instance to take in Debian's security updates.
 	Rebuild bool
@@ -92,6 +95,10 @@ func (b *builder) build(ctx context.Context) ([]Built, error) {
 	if err := distinct(b.List); err != nil {
 		return nil, err
 	}
+	wanted, err := b.List.In(b.Groups...)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(b.layers(), 0o755); err != nil {
 		return nil, fmt.Errorf("the mirror's cache: %w", err)
 	}
@@ -112,9 +119,13 @@ func (b *builder) build(ctx context.Context) ([]Built, error) {
 	b.fresh = map[string]bool{}
 	var done []Built
 	var failed []error
-	for _, image := range b.List {
-		recipe, ok := recipes[image.StandIn]
-		if !ok {
+	for _, image := range wanted {
+		if image.StandIn == images.StandInNone {
+			continue
+		}
+		recipe, err := recipeOf(image)
+		if err != nil {
+			failed = append(failed, err)
 			continue
 		}
 		built, err := b.standIn(ctx, image, recipe)
@@ -168,7 +179,7 @@ func (b *builder) standIn(ctx context.Context, image images.Image, recipe recipe
 			return Built{}, err
 		}
 	}
-	root, err := b.root(ctx, recipe.packages)
+	base, err := b.root(ctx, recipe.packages)
 	if err != nil {
 		return Built{}, err
 	}
@@ -185,10 +196,10 @@ func (b *builder) standIn(ctx context.Context, image images.Image, recipe recipe
 	config := recipe.config
 	config.Labels = map[string]string{
 		LabelStandIn:  image.Reference(),
-		LabelMadeFrom: root.madeFrom(recipe.packages) + "; " + content.madeFrom,
+		LabelMadeFrom: base.madeFrom(recipe.packages) + content.madeFrom,
 		LabelInputs:   inputs,
 	}
-	made, err := b.assemble(config, root.layer, layer)
+	made, err := b.assemble(config, base.layer, layer)
 	if err != nil {
 		return Built{}, err
 	}
@@ -201,6 +212,7 @@ func (b *builder) standIn(ctx context.Context, image images.Image, recipe recipe
 	return built, err
 }
 
+// assemble puts the layers together; base is nil where there is none.
 func (b *builder) assemble(config v1.Config, base, content v1.Layer) (v1.Image, error) {
 	created := v1.Time{Time: time.Unix(debian.Epoch, 0).UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
@@ -210,10 +222,12 @@ func (b *builder) assemble(config v1.Config, base, content v1.Layer) (v1.Image, 
 	if err != nil {
 		return nil, err
 	}
-	return mutate.Append(image,
-		mutate.Addendum{Layer: base, History: v1.History{Created: created, CreatedBy: "castle mirror build: Debian root"}},
-		mutate.Addendum{Layer: content, History: v1.History{Created: created, CreatedBy: "castle mirror build: content"}},
-	)
+	var layers []mutate.Addendum
+	if base != nil {
+		layers = append(layers, mutate.Addendum{Layer: base, History: v1.History{Created: created, CreatedBy: "castle mirror build: Debian root"}})
+	}
+	layers = append(layers, mutate.Addendum{Layer: content, History: v1.History{Created: created, CreatedBy: "castle mirror build: content"}})
+	return mutate.Append(image, layers...)
 }
 
 func describe(image images.Image, made v1.Image) (Built, error) {

@@ -28,8 +28,11 @@ func (b *builder) rootName(packages []string) string {
 	return "root-" + digestOf(generation, debian.DefaultSuite, debian.Epoch, b.arch, packages)[:16]
 }
 
-// root gives the root with these packages: the one in the cache, or a new one.
+// root gives the root with these packages: the one in the cache, or a new one. Without packages there is no layer.
 func (b *builder) root(ctx context.Context, packages []string) (root, error) {
+	if len(packages) == 0 {
+		return root{}, nil
+	}
 	name := b.rootName(packages)
 	file := filepath.Join(b.layers(), name+".tar.gz")
 	if r, err := readRoot(file); err == nil && (!b.Rebuild || b.fresh[name]) {
@@ -86,13 +89,16 @@ func readRoot(file string) (root, error) {
 	return root{layer: layer, versions: versions}, nil
 }
 
-// madeFrom names the packages that were asked for, with the versions that came.
+// madeFrom names the packages that were asked for, with the versions that came; it ends before what else is in an image.
 func (r root) madeFrom(packages []string) string {
+	if len(packages) == 0 {
+		return ""
+	}
 	parts := []string{"Debian " + debian.DefaultSuite}
 	for _, name := range slices.Sorted(slices.Values(packages)) {
 		parts = append(parts, name+" "+r.versions[name])
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", ") + "; "
 }
 
 // prune removes roots that no recipe of the list uses any more, and what an interrupted call left.
@@ -103,7 +109,7 @@ func (b *builder) prune() error {
 	}
 	used := map[string]bool{}
 	for _, image := range b.List {
-		if r, ok := recipes[image.StandIn]; ok {
+		if r, err := recipeOf(image); err == nil {
 			file := b.rootName(r.packages) + ".tar.gz"
 			used[file], used[versionsFile(file)] = true, true
 		}

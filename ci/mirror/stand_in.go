@@ -27,10 +27,10 @@ const generation = 1
 
 const debianPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// recipe is how one kind of stand-in is made: a Debian root with packages, one more layer, and a configuration like that
+// recipe is how one kind of stand-in is made: a Debian root with packages, or none, one more layer, and a configuration like that
 // of the image it stands for.
 type recipe struct {
-	packages []string // recipes with the same packages share the root's layer
+	packages []string // recipes with the same packages share the root's layer; none, no root
 	config   v1.Config
 	content  func(ctx context.Context, b *builder, image images.Image) (content, error)
 }
@@ -81,6 +81,18 @@ var recipes = map[string]recipe{
 		},
 		content: nginxContent,
 	},
+}
+
+// recipeOf is the recipe of an image's stand-in.
+func recipeOf(image images.Image) (recipe, error) {
+	if image.StandIn == images.StandInTool {
+		if tool, ok := toolImages[image.Key]; ok {
+			return tool.recipe(), nil
+		}
+	} else if r, ok := recipes[image.StandIn]; ok {
+		return r, nil
+	}
+	return recipe{}, fmt.Errorf("%s: there is no stand-in of the kind %q for it", image.Key, image.StandIn)
 }
 
 func goContent(_ context.Context, b *builder, image images.Image) (content, error) {

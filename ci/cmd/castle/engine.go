@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -24,7 +25,12 @@ func newSetupCommand() *cobra.Command {
 else one built from Go modules. Use it as
 
     eval "$(castle setup)"
-    dagger call publish-blog --help`,
+    dagger call publish-blog --help
+
+Where nothing can be pulled, that engine gets a mirror of stand-ins for what
+publishing pulls. Other pipelines name the group of their images:
+
+    eval "$(castle setup --group create)"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			own, err := h.engine(cmd.Context(), cmd.ErrOrStderr())
@@ -35,12 +41,37 @@ else one built from Go modules. Use it as
 			if err != nil {
 				return err
 			}
+			if err := h.addGroups(cmd.Context(), plan, own, cmd.ErrOrStderr()); err != nil {
+				return err
+			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), plan.Shell())
 			return err
 		},
 	}
 	h.add(command)
 	return command
+}
+
+// addGroups makes the stand-ins of the groups for an engine of castle's own,
+// which may have been there before they were asked for: its mirror shows them
+// at once.
+func (h *host) addGroups(ctx context.Context, plan setup.Plan, own engine.Engine, log io.Writer) error {
+	if len(h.groups) == 0 || h.mirror != mirrorAlways {
+		return nil
+	}
+	status, err := own.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if plan.Kind != setup.Built && os.Getenv(setup.RunnerHost) != status.Host {
+		return nil
+	}
+	list, err := h.list()
+	if err != nil {
+		return err
+	}
+	_, err = h.buildMirror(ctx, list, false, log)
+	return err
 }
 
 func newEngineCommand() *cobra.Command {
@@ -143,23 +174,30 @@ func (h *host) engineRun(cmd *cobra.Command, own engine.Engine) error {
 
 func newToolCommand() *cobra.Command {
 	var h host
+	var scratch string
 	command := hidden(&cobra.Command{
-		Use:   "tool NAME",
-		Short: "Build a tool from Go modules, unless it is built; print its folder",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			recipe, err := gotool.Load(args[0])
-			if err != nil {
-				return err
-			}
+		Use:   "tool NAME...",
+		Short: "Build tools from Go modules, unless they are built; print their folders",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
 			builder := h.tools(cmd.ErrOrStderr())
-			if _, err := builder.Build(cmd.Context(), args[0]); err != nil {
-				return err
+			builder.Scratch = scratch
+			batch := builder.Batch()
+			defer batch.Close()
+			for _, name := range names {
+				recipe, err := gotool.Load(name)
+				if err != nil {
+					return err
+				}
+				if _, err := batch.Build(cmd.Context(), name); err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), builder.Dir(recipe))
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), builder.Dir(recipe))
-			return err
+			return nil
 		},
 	})
+	command.Flags().StringVar(&scratch, "scratch", "", "keep the compiler's cache in this folder for the next build")
 	h.add(command)
 	return command
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/images"
 	"tazlab.net/castle/ci/mirror"
 )
 
@@ -65,7 +66,7 @@ func newMirrorSyncCommand(h *host) *cobra.Command {
 		Args:  oneRegistry,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if options.List, err = h.list(); err != nil {
+			if options.List, err = h.chosen(); err != nil {
 				return err
 			}
 			options.To, options.Log = args[0], cmd.ErrOrStderr()
@@ -84,6 +85,16 @@ func newMirrorSyncCommand(h *host) *cobra.Command {
 	return command
 }
 
+// chosen is the whole list, or less of it where groups are named: what a
+// registry holds costs nothing but room, unlike what is built.
+func (h *host) chosen() (images.List, error) {
+	list, err := h.list()
+	if err != nil || len(h.groups) == 0 {
+		return list, err
+	}
+	return list.In(h.groups...)
+}
+
 // oneRegistry wants the registry as the only argument.
 func oneRegistry(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
@@ -100,7 +111,7 @@ func newMirrorVerifyCommand(h *host) *cobra.Command {
 		Args:  oneRegistry,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if options.List, err = h.list(); err != nil {
+			if options.List, err = h.chosen(); err != nil {
 				return err
 			}
 			options.Registry = args[0]

@@ -31,6 +31,7 @@ type host struct {
 	cache  string
 	images string
 	mirror string
+	groups []string
 }
 
 // The values of --mirror.
@@ -49,6 +50,7 @@ func (h *host) add(command *cobra.Command) {
 	flags.StringVar(&h.cache, "cache", filepath.Join(cache, "castle"), "the folder for everything that is built and run")
 	flags.StringVar(&h.images, "images", "images.yaml", "the list of images")
 	flags.StringVar(&h.mirror, "mirror", mirrorAuto, "serve stand-in images to an engine of castle's own: auto (where the registries do not answer), always, never")
+	flags.StringSliceVar(&h.groups, "group", nil, "also the images of this group of the list, such as create")
 }
 
 func (h *host) mirrorCache() string { return filepath.Join(h.cache, "mirror") }
@@ -65,15 +67,20 @@ func (h *host) list() (images.List, error) {
 	return list, err
 }
 
-// wantsMirror settles --mirror=auto by asking the registries.
+// wantsMirror settles --mirror=auto by asking the registries of the images that
+// are wanted.
 func (h *host) wantsMirror(ctx context.Context, list images.List) (bool, error) {
 	switch h.mirror {
 	case mirrorAlways, mirrorNever:
 		return h.mirror == mirrorAlways, nil
 	case mirrorAuto:
+		wanted, err := list.In(h.groups...)
+		if err != nil {
+			return false, err
+		}
 		var registries []string
-		for _, image := range list {
-			if image.StandIn != "none" && !slices.Contains(registries, image.Registry()) {
+		for _, image := range wanted {
+			if image.StandIn != images.StandInNone && !slices.Contains(registries, image.Registry()) {
 				registries = append(registries, image.Registry())
 			}
 		}
@@ -98,13 +105,16 @@ func (h *host) buildMirror(ctx context.Context, list images.List, rebuild bool, 
 	if err := debian.Install(ctx, "mmdebstrap", "debian-archive-keyring"); err != nil {
 		return nil, err
 	}
+	batch := h.tools(log).Batch()
+	defer batch.Close()
 	return mirror.Build(ctx, mirror.BuildOptions{
-		Cache: h.mirrorCache(), List: list, Rebuild: rebuild, Log: log,
-		Tools: h.tools(log).Build,
+		Cache: h.mirrorCache(), List: list, Groups: h.groups, Rebuild: rebuild, Log: log,
+		Tools: batch.Build,
 	})
 }
 
-// engine is castle's own engine, of which only Up builds anything.
+// engine is castle's own engine, of which only Up builds anything. It settles
+// whether there is a mirror.
 func (h *host) engine(ctx context.Context, log io.Writer) (engine.Engine, error) {
 	list, err := h.list()
 	if err != nil {
@@ -122,9 +132,9 @@ func (h *host) engine(ctx context.Context, log io.Writer) (engine.Engine, error)
 	if err != nil {
 		return engine.Engine{}, err
 	}
-	setting := mirrorNever
+	h.mirror = mirrorNever
 	if mirrored {
-		setting = mirrorAlways
+		h.mirror = mirrorAlways
 	}
 	return engine.Engine{
 		Cache:   h.cache,
@@ -135,8 +145,8 @@ func (h *host) engine(ctx context.Context, log io.Writer) (engine.Engine, error)
 			}
 			return pull(ctx, list, "", name.WeakValidation)
 		},
-		Supervisor:   []string{program, "engine", "run", "--cache=" + h.cache, "--images=" + listFile, "--mirror=" + setting},
-		SupervisorID: "mirror=" + setting,
+		Supervisor:   []string{program, "engine", "run", "--cache=" + h.cache, "--images=" + listFile, "--mirror=" + h.mirror},
+		SupervisorID: "mirror=" + h.mirror,
 		Log:          log,
 	}, nil
 }

@@ -1,0 +1,195 @@
+package gotool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Batch builds tools that share one compiler's cache and one toolchain: what
+// two of them have in common, such as the standard library or Kubernetes'
+// client, is then compiled once. It is not for concurrent use.
+type Batch struct {
+	builder Builder
+	scratch string            // "" until something is built
+	own     bool              // scratch is the batch's to remove
+	goRoots map[string]string // by version
+}
+
+// Batch begins a batch; the caller closes it.
+func (b Builder) Batch() *Batch {
+	return &Batch{builder: b, goRoots: map[string]string{}}
+}
+
+// Close removes what the batch compiled. The tools stay.
+func (b *Batch) Close() {
+	if b.own {
+		removeReadOnly(b.scratch)
+	}
+	b.scratch, b.own = "", false
+	clear(b.goRoots)
+}
+
+// Build returns the paths of a tool's programs by their names, after building
+// them when the cache does not have them. The downloaded modules are removed
+// afterwards: for all tools together they would fill tens of gigabytes. Two
+// builds at once do the work twice; both end with the same complete folder.
+func (b *Batch) Build(ctx context.Context, name string) (map[string]string, error) {
+	recipe, err := Load(name)
+	if err != nil {
+		return nil, err
+	}
+	dir := b.builder.Dir(recipe)
+	programs := make(map[string]string, len(recipe.Binaries))
+	for binary := range recipe.Binaries {
+		programs[binary] = filepath.Join(dir, binary)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return programs, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	if err := b.build(ctx, recipe, dir); err != nil {
+		return nil, fmt.Errorf("build %s %s: %w", recipe.Name, recipe.Version, err)
+	}
+	return programs, nil
+}
+
+func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return errors.New("the go command is not on PATH: install Go 1.26 or newer from https://go.dev/dl")
+	}
+	start := time.Now()
+	b.builder.logf("building %s %s from Go modules", recipe.Name, recipe.Version)
+
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(dir), ".build-*")
+	if err != nil {
+		return err
+	}
+	defer removeReadOnly(work)
+	source := filepath.Join(work, "source")
+	if err := writeRecipe(recipe.Name, source); err != nil {
+		return err
+	}
+	built, out := filepath.Join(work, "built"), filepath.Join(work, "out")
+	for _, folder := range []string{built, out} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := b.prepare(); err != nil {
+		return err
+	}
+	goRoot, err := b.goRoot(ctx, goCommand, recipe.Go)
+	if err != nil {
+		return err
+	}
+	run := func(args ...string) (string, error) {
+		command := exec.CommandContext(ctx, filepath.Join(goRoot, "bin", "go"), args...)
+		command.Dir = source
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local", "GOROOT=",
+			"GOMODCACHE="+filepath.Join(work, "mod"), "GOCACHE="+filepath.Join(b.scratch, "compiled"))
+		return output(command)
+	}
+
+	// One command for all programs, so that they are compiled and linked side
+	// by side; it names each after its package. What the linker would strip is
+	// not compiled in the first place: a fifth less to keep, a tenth less time.
+	args := []string{"build", "-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false", "-ldflags", recipe.linkerFlags(),
+		"-o", built + string(filepath.Separator)}
+	for _, binary := range sortedKeys(recipe.Binaries) {
+		args = append(args, path.Join(recipe.Module, recipe.Binaries[binary]))
+	}
+	if _, err := run(args...); err != nil {
+		return err
+	}
+	for binary, pkg := range recipe.Binaries {
+		if err := os.Rename(filepath.Join(built, programName(path.Join(recipe.Module, pkg))), filepath.Join(out, binary)); err != nil {
+			return err
+		}
+	}
+	if len(recipe.Files) > 0 {
+		folder, err := run("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", recipe.Module)
+		if err != nil {
+			return err
+		}
+		if err := keepFiles(strings.TrimSpace(folder), source, out, recipe.Files); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(out, dir); err != nil && !isDir(dir) {
+		return err
+	}
+	b.builder.logf("built %s %s in %s", recipe.Name, recipe.Version, time.Since(start).Round(time.Second))
+	return nil
+}
+
+// prepare makes the scratch folder before the batch's first build.
+func (b *Batch) prepare() error {
+	if b.scratch != "" {
+		return nil
+	}
+	if b.builder.Scratch != "" {
+		folder, err := filepath.Abs(b.builder.Scratch)
+		if err != nil {
+			return err
+		}
+		b.scratch = folder
+		return os.MkdirAll(folder, 0o755)
+	}
+	var err error
+	b.scratch, err = os.MkdirTemp(b.builder.Cache, ".batch-*")
+	b.own = err == nil
+	return err
+}
+
+// goRoot is the folder of a Go release: the machine's own, where it is of that
+// version, else one downloaded once for the batch.
+func (b *Batch) goRoot(ctx context.Context, goCommand, version string) (string, error) {
+	if folder, ok := b.goRoots[version]; ok {
+		return folder, nil
+	}
+	command := exec.CommandContext(ctx, goCommand, "env", "GOROOT")
+	command.Dir = b.scratch
+	command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=go"+version, "GOMODCACHE="+filepath.Join(b.scratch, "toolchains"))
+	folder, err := output(command)
+	if err != nil {
+		return "", fmt.Errorf("the Go toolchain %s: %w", version, err)
+	}
+	b.goRoots[version] = strings.TrimSpace(folder)
+	return b.goRoots[version], nil
+}
+
+// output runs a go command; its error has the last lines of what it said.
+func output(command *exec.Cmd) (string, error) {
+	var stdout, stderr strings.Builder
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", command.Args[1], err, lastLines(stderr.String(), 20))
+	}
+	return stdout.String(), nil
+}
+
+// majorVersion is the last element of a module's path from its second major
+// version on.
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
+// programName is what the go command calls the program of a package.
+func programName(pkg string) string {
+	name := path.Base(pkg)
+	if majorVersion.MatchString(name) {
+		name = path.Base(path.Dir(pkg))
+	}
+	return name
+}

@@ -1,0 +1,57 @@
+package gotool
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAProgramIsNamedAsTheGoCommandDoes(t *testing.T) {
+	for pkg, want := range map[string]string{
+		"k8s.io/kubernetes/cmd/kube-apiserver": "kube-apiserver",
+		"go.etcd.io/etcd/server/v3":            "server",
+		"github.com/gohugoio/hugo":             "hugo",
+		"example.com/tool/vault":               "vault",
+	} {
+		if got := programName(pkg); got != want {
+			t.Errorf("%s: got %q, want %q", pkg, got, want)
+		}
+	}
+}
+
+func TestABatchRemovesWhatItCompiled(t *testing.T) {
+	cache := t.TempDir()
+	batch := Builder{Cache: cache}.Batch()
+	if err := batch.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(cache); err != nil || len(entries) != 1 {
+		t.Fatalf("the cache has %v, want one folder: %v", entries, err)
+	}
+	batch.Close()
+	if entries, err := os.ReadDir(cache); err != nil || len(entries) != 0 {
+		t.Errorf("the cache still has %v: %v", entries, err)
+	}
+}
+
+func TestABatchKeepsAScratchFolderOfTheCallers(t *testing.T) {
+	scratch := filepath.Join(t.TempDir(), "scratch")
+	batch := Builder{Cache: t.TempDir(), Scratch: scratch}.Batch()
+	if err := batch.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	batch.Close()
+	if !isDir(scratch) {
+		t.Error("the folder is gone")
+	}
+}
+
+func TestAFailedBuildShowsWhatTheGoCommandSaid(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOFLAGS", "")
+	_, err := Builder{Cache: t.TempDir()}.Build(t.Context(), "etcd")
+	if err == nil || !strings.Contains(err.Error(), "build etcd v3.6.8: ") || !strings.Contains(err.Error(), "module lookup disabled by GOPROXY=off") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,52 @@
+package gotool
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func writeAll(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o444); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFilesOfTheModuleAndOfTheRecipeAreKept(t *testing.T) {
+	module, recipe, out := t.TempDir(), t.TempDir(), t.TempDir()
+	writeAll(t, module, map[string]string{"deploy/chart/Chart.yaml": "module's", "deploy/chart/templates/a.yaml": "a", "crds/bundle.yaml": "crd", "main.go": "go"})
+	writeAll(t, recipe, map[string]string{"sub/Chart.yaml": "recipe's"})
+	err := keepFiles(module, recipe, out, map[string]string{
+		"charts/x": "deploy/chart", "charts/x/crds": "crds", "charts/x/charts/sub": "./sub", "one.yaml": "crds/bundle.yaml",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"charts/x/Chart.yaml": "module's", "charts/x/templates/a.yaml": "a", "charts/x/crds/bundle.yaml": "crd",
+		"charts/x/charts/sub/Chart.yaml": "recipe's", "one.yaml": "crd",
+	} {
+		data, err := os.ReadFile(filepath.Join(out, name))
+		if err != nil || string(data) != want {
+			t.Errorf("%s is %q, want %q: %v", name, data, want, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(out, "main.go")); err == nil {
+		t.Error("main.go was kept")
+	}
+}
+
+func TestAFileThatTheModuleLacksIsNamed(t *testing.T) {
+	err := keepFiles(t.TempDir(), t.TempDir(), t.TempDir(), map[string]string{"charts/x": "charts/gone"})
+	if err == nil || !strings.Contains(err.Error(), "charts/gone") {
+		t.Errorf("got %v", err)
+	}
+}
