@@ -1,0 +1,218 @@
+package talos
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+const etcdID = "etcd"
+
+// runEtcd is the etcd service of a control plane.
+func (m *machine) runEtcd(ctx context.Context) {
+	f := m.fleet
+	conf := m.settings()
+	m.report("Preparing", "Running pre state")
+	var known bool
+	f.mu.Lock()
+	known = f.state.disk(m.vm.ID).Etcd != nil
+	f.mu.Unlock()
+	if !known && !m.enroll(ctx, conf) {
+		return
+	}
+
+	// From here on the data directory says whose member this machine is. Without its place there it does not get further.
+	mine := func() *member {
+		data := f.state.disk(m.vm.ID).Etcd
+		if data == nil {
+			return nil
+		}
+		if cluster := f.state.cluster(data.Cluster); cluster != nil && cluster.CA == conf.etcd {
+			return cluster.member(data.Member)
+		}
+		return nil
+	}
+	if !f.until(ctx, func() bool { return mine() != nil }) {
+		return
+	}
+	f.change(func() {
+		m.member = true
+		m.services.set(etcdID, "Running", "Started task etcd")
+	})
+	go m.promote(ctx, mine)
+	f.until(ctx, func() bool { return mine() == nil }) // it left, was removed, or lost its data
+	f.change(func() {
+		m.member = false
+		m.services.set(etcdID, "Finished", "Service finished successfully")
+	})
+}
+
+// enroll waits for a bootstrap, or for a cluster to join, and puts the result on the disk. Two machines may join at the same
+// time: EtcdJoin is the time of all of them together.
+func (m *machine) enroll(ctx context.Context, conf *settings) bool {
+	f := m.fleet
+	for {
+		var cluster *etcd
+		asked := false
+		if !f.until(ctx, func() bool {
+			asked, cluster = m.bootstrap, f.open(conf, m.live)
+			return asked || cluster != nil
+		}) {
+			return false
+		}
+		if asked {
+			return m.found(ctx, conf)
+		}
+		// The first half passes before etcd starts, the second as a learner.
+		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin/2) {
+			return false
+		}
+		joined := false
+		f.change(func() {
+			if cluster = f.open(conf, m.live); cluster == nil {
+				return // its quorum went meanwhile
+			}
+			// A machine whose disk is empty takes a member of its own name out before it joins, as Talos does.
+			cluster.Members = slices.DeleteFunc(cluster.Members, func(old *member) bool { return old.Name == conf.hostname })
+			me := &member{ID: random(), Name: conf.hostname, Address: m.live, Learner: true}
+			cluster.Members = append(cluster.Members, me)
+			f.state.disk(m.vm.ID).Etcd = &dataDir{Cluster: cluster.ID, Member: me.ID}
+			f.keep()
+			joined = true
+		})
+		if joined {
+			return true
+		}
+	}
+}
+
+// found makes a cluster of one. A repeated call begins anew, as it restarts the service.
+func (m *machine) found(ctx context.Context, conf *settings) bool {
+	f := m.fleet
+	for {
+		f.change(func() { m.bootstrap = false })
+		m.report("Preparing", "Running pre state")
+		bootstrap, cancel := context.WithTimeout(ctx, max(f.Profile.Scaled(f.Profile.Delays.Bootstrap), time.Nanosecond))
+		again := f.until(bootstrap, func() bool { return m.bootstrap })
+		cancel()
+		if ctx.Err() != nil {
+			return false
+		}
+		if again {
+			continue
+		}
+		f.change(func() {
+			me := &member{ID: random(), Name: conf.hostname, Address: m.live}
+			cluster := &etcd{ID: random(), CA: conf.etcd, Members: []*member{me}}
+			f.state.Clusters = append(f.state.Clusters, cluster)
+			f.state.disk(m.vm.ID).Etcd = &dataDir{Cluster: cluster.ID, Member: me.ID}
+			f.keep()
+		})
+		return true
+	}
+}
+
+// promote makes a learner a voter, which takes a leader.
+func (m *machine) promote(ctx context.Context, mine func() *member) {
+	f := m.fleet
+	f.mu.Lock()
+	me := mine()
+	learner := me != nil && me.Learner
+	f.mu.Unlock()
+	if !learner || !f.sleep(ctx, f.Profile.Delays.EtcdJoin/2) {
+		return
+	}
+	if f.until(ctx, func() bool { return me.Learner && m.leader() != 0 }) {
+		f.change(func() {
+			me.Learner = false
+			f.keep()
+		})
+	}
+}
+
+// report tells a change of the etcd service.
+func (m *machine) report(state, message string) {
+	m.fleet.change(func() { m.services.set(etcdID, state, message) })
+}
+
+// open is the cluster that a machine can join, under the lock: of its authority, with a leader, and without a member of another
+// name at its address, which etcd does not give twice.
+func (f *Fleet) open(conf *settings, address netip.Addr) *etcd {
+	for _, c := range f.state.Clusters {
+		if c.CA != conf.etcd || c.leader == 0 {
+			continue
+		}
+		if slices.ContainsFunc(c.Members, func(m *member) bool { return m.Address == address && m.Name != conf.hostname }) {
+			continue
+		}
+		return c
+	}
+	return nil
+}
+
+// elect brings the leaders of all clusters up to date, under the lock.
+func (f *Fleet) elect() {
+	for _, c := range f.state.Clusters {
+		voters, online := 0, []uint64{}
+		for _, m := range c.Members {
+			if m.Learner {
+				continue
+			}
+			voters++
+			if f.process(c, m.ID) {
+				online = append(online, m.ID)
+			}
+		}
+		switch {
+		case len(online) <= voters/2:
+			c.leader = 0
+		case !slices.Contains(online, c.leader):
+			c.leader = slices.Min(online)
+			c.term++
+		}
+	}
+}
+
+// process tells whether a member's etcd runs somewhere, under the lock.
+func (f *Fleet) process(c *etcd, id uint64) bool {
+	for _, m := range f.machines {
+		if data := f.state.disk(m.vm.ID).Etcd; m.member && data != nil && data.Cluster == c.ID && data.Member == id {
+			return true
+		}
+	}
+	return false
+}
+
+// own is the cluster and the member that a machine's disk names, nil where it is none, under the lock.
+func (m *machine) own() (*etcd, *member) {
+	data := m.fleet.state.disk(m.vm.ID).Etcd
+	if data == nil {
+		return nil, nil
+	}
+	c := m.fleet.state.cluster(data.Cluster)
+	if c == nil {
+		return nil, nil
+	}
+	return c, c.member(data.Member)
+}
+
+// leader is the leader that a machine's running etcd knows, under the lock; 0 for none.
+func (m *machine) leader() uint64 {
+	if c, me := m.own(); m.member && c != nil && me != nil {
+		return c.leader
+	}
+	return 0
+}
+
+// votes tells that a machine is a voter of an etcd that has a quorum, under the lock.
+func (m *machine) votes() bool {
+	_, me := m.own()
+	return me != nil && !me.Learner && m.leader() != 0
+}
+
+// leave takes a member out of its cluster, under the lock.
+func (f *Fleet) leave(c *etcd, id uint64) {
+	c.Members = slices.DeleteFunc(c.Members, func(m *member) bool { return m.ID == id })
+	f.keep()
+}

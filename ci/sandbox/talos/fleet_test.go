@@ -1,0 +1,468 @@
+package talos
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+
+	"tazlab.net/castle/ci/sandbox/profile"
+)
+
+// yard is a fleet with a person's means: machinery's own configuration and client, nothing of the product.
+type yard struct {
+	t     *testing.T
+	fleet *Fleet
+	input *generate.Input
+	admin *clientconfig.Context
+	net   string // "127.77.201."
+	names map[int]string
+
+	mu    sync.Mutex
+	calls []string
+}
+
+var yards struct {
+	sync.Mutex
+	next int
+}
+
+var commonBundle = sync.OnceValues(func() (*secrets.Bundle, error) {
+	return secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Hour)), config.TalosVersion1_13)
+})
+
+func newYard(t *testing.T, scale float64, faults ...string) *yard {
+	t.Helper()
+	yards.Lock()
+	yards.next++
+	y := &yard{t: t, net: fmt.Sprintf("127.77.%d.", 100+yards.next), names: map[int]string{}}
+	yards.Unlock()
+	bundle, err := commonBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.input, err = generate.NewInput("yard", "https://"+y.net+"210:6443", "1.36.2", generate.WithSecretsBundle(bundle),
+		generate.WithVersionContract(config.TalosVersion1_13), generate.WithInstallDisk("/dev/sda"), generate.WithInstallImage("example.org/installer:v1.13.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.admin = y.credentials(role.Admin)
+	parsed, err := profile.ParseFaults(faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.New(profile.NameHomelab, scale, parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := net.Listen("tcp", y.net+"1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = port.Close() // only its number was wanted
+	y.fleet, err = New(Options{Profile: p, Cluster: y, State: filepath.Join(t.TempDir(), "talos.json"),
+		Port:   port.Addr().(*net.TCPAddr).AddrPort().Port(),
+		Listen: func(at netip.AddrPort) (net.Listener, error) { return net.Listen("tcp", at.String()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = y.fleet.Close() })
+	return y
+}
+
+func (y *yard) credentials(roles ...role.Role) *clientconfig.Context {
+	y.t.Helper()
+	pair, err := y.input.Options.SecretsBundle.GenerateTalosAPIClientCertificate(role.MakeSet(roles...))
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return clientconfig.NewConfig("yard", nil, y.input.Options.SecretsBundle.Certs.OS.Crt, pair).Contexts["yard"]
+}
+
+// on starts machine number i, whose address ends in 10+i.
+func (y *yard) on(i int) {
+	y.t.Helper()
+	if err := y.fleet.PowerOn(VM{ID: i, Name: fmt.Sprint("vm-", i), Address: netip.MustParsePrefix(y.address(i) + "/24"),
+		Gateway: netip.MustParseAddr(y.net + "1"), MemoryMiB: 4096, MAC: "bc:24:11:00:00:01"}); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y *yard) address(i int) string { return fmt.Sprint(y.net, 10+i) }
+
+// at is a client for machine number i; nil credentials are for maintenance mode.
+func (y *yard) at(i int, credentials *clientconfig.Context) *client.Client {
+	y.t.Helper()
+	endpoint := fmt.Sprint(y.address(i), ":", y.fleet.Port)
+	options := []client.OptionFunc{client.WithGRPCDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, MaxDelay: 50 * time.Millisecond}, MinConnectTimeout: 2 * time.Second}))}
+	if credentials == nil {
+		options = append(options, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}))
+	} else {
+		options = append(options, client.WithConfigContext(credentials))
+	}
+	c, err := client.New(context.Background(), append(options, client.WithEndpoints(endpoint))...)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	y.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (y *yard) stage(i int, stage string) {
+	y.t.Helper()
+	y.eventually(fmt.Sprint("stage ", stage, " of machine ", i), func() bool { return y.fleet.Stage(i) == stage })
+}
+
+func (y *yard) eventually(what string, condition func() bool) {
+	y.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !condition() {
+		if time.Now().After(deadline) {
+			y.t.Fatalf("%s did not happen", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (y *yard) config(i int, kind machinetype.Type) []byte {
+	y.t.Helper()
+	generated, err := y.input.Config(kind)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	hostname := network.NewHostnameConfigV1Alpha1()
+	hostname.ConfigHostname = cmp.Or(y.names[i], fmt.Sprint("node-", i))
+	documents := generated.Documents()[:0:0]
+	for _, document := range generated.Documents() {
+		if document.Kind() != network.HostnameKind {
+			documents = append(documents, document)
+		}
+	}
+	documents = append(documents, hostname)
+	if kind == machinetype.TypeControlPlane {
+		vip := network.NewLayer2VIPConfigV1Alpha1(y.net + "210")
+		vip.LinkName = "eth0"
+		documents = append(documents, vip)
+	}
+	provider, err := container.New(documents...)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	data, err := provider.Bytes()
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return data
+}
+
+func (y *yard) apply(i int, kind machinetype.Type) {
+	y.t.Helper()
+	y.stage(i, stageMaintenance)
+	if _, err := y.at(i, nil).ApplyConfiguration(context.Background(), &machineapi.ApplyConfigurationRequest{Data: y.config(i, kind)}); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// cluster makes control planes 1 to n, bootstrapped on the first.
+func (y *yard) cluster(n int) {
+	y.t.Helper()
+	for i := 1; i <= n; i++ {
+		y.on(i)
+		y.apply(i, machinetype.TypeControlPlane)
+	}
+	for i := 1; i <= n; i++ {
+		y.stage(i, stageRunning)
+	}
+	if err := y.at(1, y.admin).Bootstrap(context.Background(), &machineapi.BootstrapRequest{}); err != nil {
+		y.t.Fatal(err)
+	}
+	y.eventually("all members vote", func() bool { return y.voters(1) == n })
+}
+
+func (y *yard) members(i int) []*machineapi.EtcdMember {
+	response, err := y.at(i, y.admin).EtcdMemberList(context.Background(), &machineapi.EtcdMemberListRequest{})
+	if err != nil {
+		return nil
+	}
+	return response.GetMessages()[0].GetMembers()
+}
+
+func (y *yard) voters(i int) int {
+	n := 0
+	for _, member := range y.members(i) {
+		if !member.GetIsLearner() {
+			n++
+		}
+	}
+	return n
+}
+
+func (y *yard) note(call string) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.calls = append(y.calls, call)
+}
+
+func (y *yard) noted() []string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return slices.Clone(y.calls)
+}
+
+func (y *yard) last(prefix string) string {
+	all := y.noted()
+	for i := len(all) - 1; i >= 0; i-- {
+		if strings.HasPrefix(all[i], prefix) {
+			return all[i]
+		}
+	}
+	return ""
+}
+
+func (y *yard) ControlPlaneUp(_ context.Context, node Node, _ ControlPlane) error {
+	y.note("control " + node.Name + " up")
+	return nil
+}
+func (y *yard) ControlPlaneDown(node Node) { y.note("control " + node.Name + " down") }
+func (y *yard) NodeUp(_ context.Context, node Node) error {
+	y.note("node " + node.Name + " up")
+	return nil
+}
+func (y *yard) NodeDown(node Node) { y.note("node " + node.Name + " down") }
+func (y *yard) VIP(_ netip.Addr, holder *Node) {
+	if holder == nil {
+		y.note("vip none")
+	} else {
+		y.note("vip " + holder.Name)
+	}
+}
+
+func TestMaintenanceModeReadsAndTakesAConfigurationAndNothingElse(t *testing.T) {
+	y := newYard(t, 0)
+	y.on(1)
+	y.stage(1, stageMaintenance)
+	c := y.at(1, nil)
+	ctx := context.Background()
+	if _, err := c.Version(ctx); err != nil {
+		t.Error(err)
+	}
+	for name, err := range map[string]error{
+		"bootstrap": c.Bootstrap(ctx, &machineapi.BootstrapRequest{}),
+		"reboot":    c.Reboot(ctx),
+		"reset":     c.Reset(ctx, false, true),
+	} {
+		if client.StatusCode(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "not authorized") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := c.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{}); client.StatusCode(err) != codes.Unimplemented {
+		t.Errorf("member list: %v", err)
+	}
+	if _, err := c.ApplyConfiguration(ctx, &machineapi.ApplyConfigurationRequest{Data: []byte("machine: {}")}); client.StatusCode(err) != codes.InvalidArgument {
+		t.Errorf("a broken configuration: %v", err)
+	}
+	if _, err := y.at(1, y.admin).Version(ctx); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("its certificate is not its own: %v", err)
+	}
+}
+
+func TestAConfiguredMachineAsksForACertificateAndItsRole(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(1)
+	ctx := context.Background()
+	if _, err := y.at(1, nil).Version(ctx); err == nil {
+		t.Error("it answers without a certificate")
+	}
+	reader := y.at(1, y.credentials(role.Reader))
+	if _, err := reader.ServiceList(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := reader.Kubeconfig(ctx); client.StatusCode(err) != codes.PermissionDenied {
+		t.Errorf("a reader's kubeconfig: %v", err)
+	}
+	if _, err := reader.ApplyConfiguration(ctx, &machineapi.ApplyConfigurationRequest{Data: y.config(1, machinetype.TypeControlPlane)}); client.StatusCode(err) != codes.PermissionDenied {
+		t.Errorf("a reader's configuration: %v", err)
+	}
+	version, err := y.at(1, y.admin).Version(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag := version.GetMessages()[0].GetVersion().GetTag(); tag != "v1.13.1" {
+		t.Errorf("version %s, wanted the installer's", tag)
+	}
+}
+
+func TestAWorkerComesUpOnlyBesideAControlPlane(t *testing.T) {
+	y := newYard(t, 0)
+	y.on(4)
+	y.apply(4, machinetype.TypeWorker)
+	y.stage(4, stageRebooting)
+	time.Sleep(100 * time.Millisecond)
+	if _, err := y.at(4, y.admin).Version(context.Background()); err == nil {
+		t.Error("it got a certificate without a control plane")
+	}
+	y.cluster(1)
+	y.stage(4, stageRunning)
+	if err := y.at(4, y.admin).Bootstrap(context.Background(), &machineapi.BootstrapRequest{}); client.StatusCode(err) != codes.Unimplemented {
+		t.Errorf("bootstrap of a worker: %v", err)
+	}
+	y.eventually("its kubelet", func() bool { return y.last("node node-4") == "node node-4 up" })
+}
+
+func TestTheVirtualAddressFollowsTheQuorum(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(3)
+	y.eventually("a holder", func() bool { return y.last("vip") == "vip node-1" })
+	off := func(i int) {
+		if err := y.fleet.PowerOff(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	off(1)
+	y.eventually("another holder", func() bool { return y.last("vip") == "vip node-2" })
+	y.eventually("the first control plane's end", func() bool { return y.last("control node-1") == "control node-1 down" })
+	off(2)
+	y.eventually("no holder", func() bool { return y.last("vip") == "vip none" })
+	y.eventually("no control plane without a quorum", func() bool { return y.last("control node-3") == "control node-3 down" })
+	if _, err := y.at(3, y.admin).EtcdMemberList(context.Background(), &machineapi.EtcdMemberListRequest{}); err == nil {
+		t.Error("a member list without a quorum")
+	}
+	y.on(2)
+	y.eventually("a holder again", func() bool { return strings.HasPrefix(y.last("vip"), "vip node-") })
+	y.eventually("the control plane again", func() bool { return y.last("control node-3") == "control node-3 up" })
+}
+
+func TestASecondBootstrapIsRefusedByTheData(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(3)
+	err := y.at(2, y.admin).Bootstrap(context.Background(), &machineapi.BootstrapRequest{})
+	if client.StatusCode(err) != codes.AlreadyExists {
+		t.Errorf("on a member: %v", err)
+	}
+}
+
+func TestAnAddressIsGivenToOneMemberOnly(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(3)
+	replace := func(name string) {
+		if err := y.fleet.Removed(3); err != nil {
+			t.Fatal(err)
+		}
+		y.names[3] = name
+		y.on(3)
+		y.apply(3, machinetype.TypeControlPlane)
+		y.stage(3, stageRunning)
+	}
+	id := func(name string) uint64 {
+		for _, member := range y.members(1) {
+			if member.GetHostname() == name && !member.GetIsLearner() {
+				return member.GetId()
+			}
+		}
+		return 0
+	}
+
+	// An empty machine of the same name takes the old member out.
+	old := id("node-3")
+	replace("node-3")
+	y.eventually("the new member", func() bool { return y.voters(1) == 3 && id("node-3") != 0 && id("node-3") != old })
+
+	// One of another name does not get the address before somebody has removed the old member.
+	replace("other")
+	time.Sleep(200 * time.Millisecond)
+	if y.members(3) != nil || id("node-3") == 0 {
+		t.Error("the address was given twice")
+	}
+	if err := y.at(1, y.admin).EtcdRemoveMemberByID(context.Background(), &machineapi.EtcdRemoveMemberByIDRequest{MemberId: id("node-3")}); err != nil {
+		t.Fatal(err)
+	}
+	y.eventually("the other member", func() bool { return y.voters(1) == 3 && id("other") != 0 })
+}
+
+func TestAResetMachineIsBackInMaintenanceModeAndOutOfEtcd(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(3)
+	err := y.at(3, y.admin).ResetGeneric(context.Background(), &machineapi.ResetRequest{Graceful: true, Reboot: true,
+		SystemPartitionsToWipe: []*machineapi.ResetPartitionSpec{{Label: "STATE", Wipe: true}, {Label: "EPHEMERAL", Wipe: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.stage(3, stageMaintenance)
+	if n := len(y.members(1)); n != 2 {
+		t.Errorf("%d members are left", n)
+	}
+}
+
+func TestARestartedMachineComesBackAndOneShutDownStaysOff(t *testing.T) {
+	y := newYard(t, 0)
+	stopped := make(chan int, 1)
+	y.fleet.Stopped = func(id int) { stopped <- id }
+	y.cluster(1)
+	if err := y.at(1, y.admin).Reboot(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	y.eventually("the node's end", func() bool {
+		return y.last("node node-1") == "node node-1 down" || slices.Contains(y.noted(), "node node-1 down")
+	})
+	y.eventually("the node again", func() bool { return y.last("node node-1") == "node node-1 up" && y.voters(1) == 1 })
+	if err := y.at(1, y.admin).Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if id := <-stopped; id != 1 || y.fleet.Running(1) {
+		t.Errorf("machine %d, running %v", id, y.fleet.Running(1))
+	}
+}
+
+func TestOneEndpointSpeaksForOtherNodes(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(2)
+	response, err := y.at(1, y.admin).MachineClient.Hostname(client.WithNodes(context.Background(), y.address(1), y.address(2)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, message := range response.GetMessages() {
+		got = append(got, message.GetMetadata().GetHostname()+" "+message.GetHostname())
+	}
+	if wanted := []string{y.address(1) + " node-1", y.address(2) + " node-2"}; !slices.Equal(got, wanted) {
+		t.Errorf("%q, wanted %q", got, wanted)
+	}
+	if _, err := y.at(1, y.admin).Kubeconfig(client.WithNode(context.Background(), y.address(2))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAPowerCutWhileInstallingLeavesABlankDisk(t *testing.T) {
+	y := newYard(t, 0.02)
+	y.on(1)
+	y.apply(1, machinetype.TypeControlPlane)
+	y.stage(1, stageInstalling)
+	if err := y.fleet.PowerOff(1); err != nil {
+		t.Fatal(err)
+	}
+	y.on(1)
+	y.stage(1, stageMaintenance)
+}

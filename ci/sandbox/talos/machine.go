@@ -1,0 +1,369 @@
+package talos
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"tazlab.net/castle/ci/sandbox/profile"
+)
+
+// Stages of a machine.
+const (
+	stageBooting     = "booting"
+	stageMaintenance = "maintenance"
+	stageInstalling  = "installing"
+	stageRebooting   = "rebooting"
+	stageRunning     = "running"
+)
+
+// command is what ends a stretch of operation, other than a power cut.
+type command int
+
+const (
+	commandNone command = iota
+	commandReboot
+	commandShutdown
+)
+
+// apiFirst is the part of a start after which the API answers, while the services are still to come.
+const apiFirst = 0.9
+
+// machine is one machine that is on.
+type machine struct {
+	fleet    *Fleet
+	vm       VM
+	ctx      context.Context // ends with the power
+	cut      context.CancelFunc
+	done     chan struct{}
+	commands chan command
+	applied  chan []byte // a configuration given in maintenance mode
+
+	// All below is under the fleet's lock.
+	stage     string
+	live      netip.Addr // where it answers
+	conf      *settings  // since it runs with a configuration
+	services  services
+	ready     bool // the container runtime is up, so that etcd can be bootstrapped
+	member    bool // its etcd process runs
+	bootstrap bool // bootstrap was called
+	control   bool // the world runs its control plane
+}
+
+func newMachine(f *Fleet, vm VM) *machine {
+	m := &machine{fleet: f, vm: vm, done: make(chan struct{}), commands: make(chan command, 1), applied: make(chan []byte, 1),
+		stage: stageBooting, services: services{}}
+	m.ctx, m.cut = context.WithCancel(context.Background())
+	return m
+}
+
+// run is the machine's life until its power is cut or it switches itself off.
+func (m *machine) run() {
+	f := m.fleet
+	defer close(m.done)
+	defer m.cut()
+	next := commandNone
+	for m.ctx.Err() == nil && next != commandShutdown {
+		next = m.start()
+		f.change(func() { m.conf, m.services, m.live, m.ready = nil, services{}, netip.Addr{}, false })
+	}
+	f.change(func() { delete(f.machines, m.vm.ID) })
+	if next == commandShutdown && f.Stopped != nil {
+		f.Stopped(m.vm.ID)
+	}
+}
+
+// start is one life from power on, or a restart, to the next.
+func (m *machine) start() command {
+	f := m.fleet
+	var config []byte
+	blank := false
+	f.mu.Lock()
+	if d := f.state.disk(m.vm.ID); d != nil {
+		config, blank = d.Config, d.Blank
+	}
+	f.mu.Unlock()
+	if blank {
+		<-m.ctx.Done() // nothing to start from
+		return commandNone
+	}
+	if config == nil {
+		m.enter(stageBooting)
+		if !f.sleep(m.ctx, f.Profile.Delays.Boot) {
+			return commandNone
+		}
+		var next command
+		if config, next = m.maintain(); config == nil {
+			return next
+		}
+		m.enter(stageInstalling)
+		if !f.sleep(m.ctx, f.Profile.Delays.Install) {
+			return commandNone // not installed: back to maintenance mode at the next power on
+		}
+		f.change(func() {
+			f.state.disk(m.vm.ID).Config = config
+			f.keep()
+		})
+	}
+	m.enter(stageRebooting)
+	conf, err := parse(config)
+	if err != nil {
+		f.Log.Error("an installed configuration cannot be read", f.name(m), "error", err)
+		<-m.ctx.Done()
+		return commandNone
+	}
+	if !f.sleep(m.ctx, time.Duration(apiFirst*float64(f.Profile.Delays.Reboot))) {
+		return commandNone
+	}
+	return m.operate(conf)
+}
+
+// maintain serves maintenance mode until a configuration is applied.
+func (m *machine) maintain() ([]byte, command) {
+	f := m.fleet
+	var address netip.Addr
+	f.change(func() {
+		address = m.vm.Address.Addr()
+		if f.Profile.Faults.Is(profile.DHCPDrift, m.vm.ID) {
+			address = f.elsewhere(m.vm)
+		}
+		m.live = address
+	})
+	listener := m.listen(address)
+	if listener == nil {
+		return nil, commandNone
+	}
+	server, err := m.maintenanceServer(address)
+	if err != nil {
+		f.Log.Error("maintenance mode cannot start", f.name(m), "error", err)
+		_ = listener.Close() // nobody was served
+		<-m.ctx.Done()
+		return nil, commandNone
+	}
+	m.enter(stageMaintenance)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends by Stop
+	}()
+	defer func() { <-served }()
+	select {
+	case config := <-m.applied:
+		quit(server)
+		return config, commandNone
+	case next := <-m.commands:
+		quit(server)
+		return nil, next
+	case <-m.ctx.Done():
+		server.Stop()
+		return nil, commandNone
+	}
+}
+
+// operate is the time with a configuration.
+func (m *machine) operate(conf *settings) command {
+	f := m.fleet
+	ctx, cancel := context.WithCancel(m.ctx)
+	defer cancel()
+	address := m.vm.Address.Addr()
+	if conf.address.IsValid() {
+		address = conf.address
+	}
+	// A worker's certificate is signed by a control plane, which must be there.
+	authority := m.authority(ctx, conf)
+	if authority == nil {
+		return commandNone
+	}
+	listener := m.listen(address)
+	if listener == nil {
+		return commandNone
+	}
+	server, err := m.configuredServer(conf, address, authority)
+	if err != nil {
+		f.Log.Error("the configured API cannot start", f.name(m), "error", err)
+		_ = listener.Close() // nobody was served
+		<-ctx.Done()
+		return commandNone
+	}
+	f.change(func() {
+		m.live, m.conf, m.bootstrap = address, conf, false
+		m.services.set("machined", "Running", "Service started as goroutine")
+		m.services.set("apid", "Running", "Health check successful")
+	})
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = server.Serve(listener) }) // ends by Stop
+	wait.Go(func() { m.serve(ctx, &wait) })
+
+	next := commandNone
+	select {
+	case next = <-m.commands:
+		quit(server)
+	case <-ctx.Done():
+	}
+	cancel()
+	server.Stop()
+	wait.Wait()
+	f.change(func() { m.member = false })
+	return next
+}
+
+// quit ends an API after a call that asked for it: the answer goes out first.
+func quit(server *grpc.Server) {
+	cut := time.AfterFunc(time.Second, server.Stop)
+	defer cut.Stop()
+	server.GracefulStop()
+}
+
+// serve starts the services and hands the machine to etcd and to the world.
+func (m *machine) serve(ctx context.Context, wait *sync.WaitGroup) {
+	f := m.fleet
+	if !f.sleep(ctx, time.Duration((1-apiFirst)*float64(f.Profile.Delays.Reboot))) {
+		return
+	}
+	f.change(func() {
+		m.stage, m.ready = stageRunning, true
+		for _, id := range []string{"containerd", "cri", "udevd", "syslogd"} {
+			m.services.set(id, "Running", "Health check successful")
+		}
+		m.services.set("kubelet", "Preparing", "Running pre state")
+		if m.conf.control {
+			m.services.set("trustd", "Running", "Health check successful")
+		}
+	})
+	if m.settings().control {
+		wait.Go(func() { m.runEtcd(ctx) })
+		wait.Go(func() { m.runControlPlane(ctx) })
+	}
+	wait.Go(func() { m.runKubelet(ctx) })
+}
+
+// runControlPlane runs the world's static pods while this machine's etcd is a voter with a quorum.
+func (m *machine) runControlPlane(ctx context.Context) {
+	f := m.fleet
+	conf := m.settings()
+	node := m.node(conf)
+	first := true
+	for f.until(ctx, m.votes) {
+		if first && !f.sleep(ctx, f.Profile.Delays.ControlPlane) {
+			return
+		}
+		first = false
+		if !m.insist(ctx, "control plane", func() error { return f.Cluster.ControlPlaneUp(ctx, node, conf.controlPlane()) }) {
+			return
+		}
+		f.change(func() { m.control = true })
+		f.until(ctx, func() bool { return !m.votes() })
+		f.change(func() { m.control = false })
+		f.Cluster.ControlPlaneDown(node)
+	}
+}
+
+// runKubelet registers the node once some control plane of its cluster is up.
+func (m *machine) runKubelet(ctx context.Context) {
+	f := m.fleet
+	conf := m.settings()
+	node := m.node(conf)
+	f.change(func() { m.services.set("kubelet", "Running", "Health check successful") })
+	up := func() bool {
+		for _, other := range f.machines {
+			if other.control && other.conf != nil && other.conf.cluster == conf.cluster {
+				return true
+			}
+		}
+		return false
+	}
+	if !f.until(ctx, up) || !f.sleep(ctx, f.Profile.Delays.Kubelet) {
+		return
+	}
+	if m.insist(ctx, "kubelet", func() error { return f.Cluster.NodeUp(ctx, node) }) {
+		<-ctx.Done()
+		f.Cluster.NodeDown(node)
+	}
+}
+
+// insist repeats what the world could not do.
+func (m *machine) insist(ctx context.Context, what string, do func() error) bool {
+	for ctx.Err() == nil {
+		err := do()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			m.fleet.Log.Error(what+" does not start", m.fleet.name(m), "error", err)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// listen opens the API's port; another machine may still have it.
+func (m *machine) listen(address netip.Addr) net.Listener {
+	for m.ctx.Err() == nil {
+		listener, err := m.fleet.Listen(m.fleet.endpoint(address))
+		if err == nil {
+			return listener
+		}
+		m.fleet.Log.Error("the port of the Talos API cannot be opened", m.fleet.name(m), "error", err)
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-m.ctx.Done():
+		}
+	}
+	return nil
+}
+
+func (m *machine) enter(stage string) { m.fleet.change(func() { m.stage = stage }) }
+
+func (m *machine) settings() *settings {
+	m.fleet.mu.Lock()
+	defer m.fleet.mu.Unlock()
+	return m.conf
+}
+
+// order gives the machine a command; the first one counts.
+func (m *machine) order(next command) {
+	select {
+	case m.commands <- next:
+	default:
+	}
+}
+
+func (m *machine) node(conf *settings) Node {
+	return Node{
+		Name: conf.hostname, VMID: m.vm.ID, Role: conf.role(), Address: m.address(conf), Cores: m.vm.Cores, MemoryMiB: m.vm.MemoryMiB,
+		KubernetesVersion: tag(conf.provider.Machine().Kubelet().Image()), TalosVersion: m.version(conf),
+	}
+}
+
+func (m *machine) address(conf *settings) netip.Addr {
+	if conf.address.IsValid() {
+		return conf.address
+	}
+	return m.vm.Address.Addr()
+}
+
+// version is that of the installer's image, or of the template where nothing is installed.
+func (m *machine) version(conf *settings) string {
+	if conf != nil {
+		if version := tag(conf.provider.Machine().Install().Image()); strings.HasPrefix(version, "v") {
+			return version
+		}
+	}
+	return m.fleet.Talos
+}
+
+func random() uint64 {
+	var bytes [8]byte
+	_, _ = rand.Read(bytes[:]) // never fails
+	return binary.BigEndian.Uint64(bytes[:])>>1 | 1
+}

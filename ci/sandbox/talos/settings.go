@@ -1,0 +1,123 @@
+package talos
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+)
+
+// settings are what the simulator reads out of a machine configuration.
+type settings struct {
+	provider config.Provider
+	control  bool
+	hostname string
+	address  netip.Addr // invalid: keep the VM's
+	vip      netip.Addr // invalid: none
+	machine  string     // fingerprint of the machines' authority
+	etcd     string     // fingerprint of etcd's authority, of a control plane
+	cluster  string     // fingerprint of the authority of Kubernetes
+	sans     []string
+}
+
+// virtualMachine is the mode that a configuration is validated for.
+type virtualMachine struct{}
+
+func (virtualMachine) String() string        { return "cloud" }
+func (virtualMachine) RequiresInstall() bool { return true }
+func (virtualMachine) InContainer() bool     { return false }
+
+func parse(data []byte) (*settings, error) {
+	provider, err := configloader.NewFromBytes(data)
+	if err != nil {
+		return nil, err
+	}
+	if provider.RawV1Alpha1() == nil || provider.Machine() == nil || provider.Cluster() == nil {
+		return nil, errors.New("the machine configuration has no v1alpha1 document")
+	}
+	if _, err := provider.Validate(virtualMachine{}); err != nil {
+		return nil, err
+	}
+	s := &settings{
+		provider: provider,
+		control:  provider.Machine().Type().IsControlPlane(),
+		hostname: provider.NetworkHostnameConfig().Hostname(),
+		machine:  fingerprint(provider.Machine().Security().IssuingCA()),
+		cluster:  fingerprint(provider.Cluster().IssuingCA()),
+		sans:     provider.Machine().Security().CertSANs(),
+	}
+	if s.hostname == "" {
+		return nil, errors.New("the machine configuration has no hostname")
+	}
+	for _, link := range provider.NetworkCommonLinkConfigs() {
+		for _, address := range link.Addresses() {
+			if !s.address.IsValid() {
+				s.address = address.Address().Addr()
+			}
+		}
+	}
+	if s.control {
+		s.etcd = fingerprint(provider.Cluster().Etcd().CA())
+		for _, virtual := range provider.NetworkVirtualIPConfigs() {
+			s.vip = virtual.VIP()
+		}
+	}
+	return s, nil
+}
+
+func (s *settings) role() string {
+	if s.control {
+		return ControlPlaneRole
+	}
+	return WorkerRole
+}
+
+func (s *settings) controlPlane() ControlPlane {
+	c := s.provider.Cluster()
+	return ControlPlane{
+		ClusterName: c.Name(), Endpoint: c.Endpoint(), CertSANs: c.CertSANs(),
+		CA: c.IssuingCA(), AggregatorCA: c.AggregatorCA(), EtcdCA: c.Etcd().CA(), ServiceAccountKey: c.ServiceAccount().Key,
+		SecretboxSecret: c.SecretboxEncryptionSecret(),
+		PodSubnets:      c.Network().PodCIDRs(), ServiceSubnets: c.Network().ServiceCIDRs(), DNSDomain: c.Network().DNSDomain(),
+		KubernetesVersion: tag(c.APIServer().Image()), Config: s.provider,
+	}
+}
+
+// tag is the tag of an image's name.
+func tag(image string) string {
+	_, after, found := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	if !found {
+		return ""
+	}
+	before, _, _ := strings.Cut(after, "@")
+	return before
+}
+
+func fingerprint(pair *x509.PEMEncodedCertificateAndKey) string {
+	if pair == nil {
+		return ""
+	}
+	sum := sha256.Sum256(pair.Crt)
+	return hex.EncodeToString(sum[:])
+}
+
+// restart tells whether a change takes effect only after a restart.
+func restart(from, to *settings) error {
+	old, new := from.provider.RawV1Alpha1().MachineConfig, to.provider.RawV1Alpha1().MachineConfig
+	switch {
+	case old.MachineType != new.MachineType:
+		return errors.New("this config change can't be applied in immediate mode: .machine.type")
+	case fmt.Sprint(old.MachineFiles) != fmt.Sprint(new.MachineFiles):
+		return errors.New("this config change can't be applied in immediate mode: .machine.files")
+	case from.address != to.address:
+		return errors.New("this config change can't be applied in immediate mode: the simulated machine's address")
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,85 @@
+package talos
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"tazlab.net/castle/ci/sandbox/profile"
+)
+
+// flapAfter is how long the VIP answers before it flaps, from the first control plane being up: enough for one look.
+const flapAfter = 600 * time.Millisecond
+
+// keepVIP gives the virtual address to one control plane whose etcd has a quorum, and takes it away when that goes.
+func (f *Fleet) keepVIP() {
+	for f.until(f.ctx, func() bool { return len(f.candidates()) > 0 }) {
+		if !f.sleep(f.ctx, f.Profile.Delays.VIP) {
+			return
+		}
+		var (
+			address netip.Addr
+			holder  *machine
+			node    Node
+		)
+		f.change(func() {
+			if all := f.candidates(); len(all) > 0 {
+				holder = all[0]
+				f.holder, address, node = holder, holder.conf.vip, holder.node(holder.conf)
+			}
+		})
+		if holder == nil {
+			continue
+		}
+		f.Cluster.VIP(address, &node)
+		f.flap(address, &node, holder)
+		f.until(f.ctx, func() bool { return !slices.Contains(f.candidates(), holder) })
+		f.change(func() { f.holder = nil })
+		f.Cluster.VIP(address, nil)
+	}
+}
+
+// flap is the fault of that name: once, the address answers for a moment and then not.
+func (f *Fleet) flap(address netip.Addr, node *Node, holder *machine) {
+	length, wanted := f.Profile.Faults.Duration(profile.VIPFlaps, 10*time.Second)
+	if !wanted || f.flapped {
+		return
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	if !f.until(ctx, func() bool {
+		up := false
+		for _, m := range f.machines {
+			up = up || m.control
+		}
+		return up || !slices.Contains(f.candidates(), holder)
+	}) {
+		return
+	}
+	f.flapped = true
+	for i, wait := range []time.Duration{flapAfter, length} {
+		select {
+		case <-time.After(wait): // not scaled: the fault's length is what was asked for
+		case <-f.ctx.Done():
+			return
+		}
+		if i == 0 {
+			f.Cluster.VIP(address, nil)
+		} else {
+			f.Cluster.VIP(address, node)
+		}
+	}
+}
+
+// candidates are the machines that can hold the VIP, by VM id, under the lock.
+func (f *Fleet) candidates() []*machine {
+	var all []*machine
+	for _, m := range f.machines {
+		if m.conf != nil && m.conf.vip.IsValid() && m.votes() {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b *machine) int { return a.vm.ID - b.vm.ID })
+	return all
+}

@@ -1,0 +1,200 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	"google.golang.org/grpc/codes"
+)
+
+// bring takes one node to its configuration.
+func (r *run) bring(ctx context.Context, n *node) error {
+	s := r.begin(StepMachine, n.Name)
+	result, err := r.configure(ctx, n, s)
+	if err != nil {
+		return s.end("", err)
+	}
+	r.note(n, func(p *progress) { p.result, p.took = result, time.Since(r.started) })
+	if result == UnchangedNode {
+		return s.end(ResultUnchanged, nil)
+	}
+	return s.end(ResultOK, nil)
+}
+
+func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
+	var (
+		began    = time.Now()
+		applied  time.Time // last time that the configuration was accepted in maintenance mode
+		away     bool      // it has been silent since
+		foreigns int
+		quiet    = quiet{run: r, node: n, since: began}
+		last     = "nothing yet"
+	)
+	for {
+		what, seen := n.look(ctx)
+		if what != silent {
+			quiet.since = time.Now()
+		}
+		if what == configured || what == maintenance {
+			foreigns = 0
+		}
+		switch what {
+		case configured:
+			r.note(n, func(p *progress) {
+				if p.configured.IsZero() {
+					p.configured = time.Now()
+				}
+			})
+			if !applied.IsZero() {
+				return Configured, nil
+			}
+			result, err := n.update(ctx, r.configs[n.Name])
+			if err == nil || !passing(err) {
+				return result, err
+			}
+			last = unwrapped(err)
+		case maintenance:
+			r.note(n, func(p *progress) { p.fresh = true })
+			if away || time.Since(applied) > reapply { // never applied, or it fell back, such as by a power cut while it installed
+				if err := n.apply(ctx, r.configs[n.Name]); err == nil {
+					applied, away = time.Now(), false
+				} else if !passing(err) {
+					return "", err
+				}
+			}
+			last = "in maintenance mode"
+			if !applied.IsZero() {
+				last = "installing"
+			}
+		case foreign:
+			last = seen.Error()
+			// For a moment of its restart a machine can look like this; a ghost does so every time.
+			if foreigns++; foreigns >= foreignLooks {
+				return "", &GhostError{Node: n.Name, Address: n.Address, Seen: last}
+			}
+		case silent:
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			away = true
+			last = unwrapped(seen)
+			if err := quiet.look(ctx); err != nil {
+				return "", err
+			}
+		}
+		s.waiting(brief(last))
+		if time.Since(began) > r.options.NodeDeadline {
+			return "", &SilentError{Node: n.Name, Address: n.Address, Waited: r.options.NodeDeadline.String(), Seen: last}
+		}
+		if err := pause(ctx, r.options.Poll); err != nil {
+			return "", err
+		}
+	}
+}
+
+// apply gives a machine in maintenance mode its configuration; it installs and restarts then by itself.
+func (n *node) apply(ctx context.Context, config []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := n.insecure.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
+		Data: config, Mode: machine.ApplyConfigurationRequest_AUTO,
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not take its configuration: %w", n.Name, err)
+	}
+	return nil
+}
+
+// noChanges is what a dry run says of a configuration that the machine has already.
+const noChanges = "No changes."
+
+// update gives a configured machine its configuration where it differs, without a restart. A dry run tells; its text holds
+// secrets where something differs and is not handed on.
+func (n *node) update(ctx context.Context, config []byte) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	request := &machine.ApplyConfigurationRequest{Data: config, Mode: machine.ApplyConfigurationRequest_AUTO, DryRun: true}
+	response, err := n.client.ApplyConfiguration(ctx, request)
+	if err != nil {
+		return "", fmt.Errorf("%s does not compare its configuration: %w", n.Name, err)
+	}
+	same, restart := len(response.GetMessages()) > 0, false
+	for _, message := range response.GetMessages() {
+		same = same && strings.Contains(message.GetModeDetails(), noChanges)
+		restart = restart || message.GetMode() == machine.ApplyConfigurationRequest_REBOOT
+	}
+	switch {
+	case same:
+		return UnchangedNode, nil
+	case restart:
+		return "", fmt.Errorf("the configuration of %s differs in something that only a restart changes: apply it with talosctl apply-config --mode=reboot, one node after the other, or destroy and then create", n.Name)
+	}
+	request.DryRun, request.Mode = false, machine.ApplyConfigurationRequest_NO_REBOOT
+	if _, err := n.client.ApplyConfiguration(ctx, request); err != nil {
+		if client.StatusCode(err) == codes.InvalidArgument {
+			return "", fmt.Errorf("%s refuses its configuration without a restart: apply it with talosctl apply-config --mode=reboot", n.Name)
+		}
+		return "", fmt.Errorf("%s does not take its configuration: %w", n.Name, err)
+	}
+	return Reconfigured, nil
+}
+
+// passing tells that a call may succeed a moment later.
+func passing(err error) bool {
+	switch client.StatusCode(err) {
+	case codes.Unavailable, // the API restarts with other certificates when a machine leaves maintenance mode
+		codes.Canceled,         // the same, seen by a call under way
+		codes.DeadlineExceeded, // the machine went down with the call
+		codes.Aborted:          // another change of its state was first
+		return true
+	default:
+		return errors.Is(err, context.DeadlineExceeded)
+	}
+}
+
+// quiet finds out about a node that does not answer.
+type quiet struct {
+	run      *run
+	node     *node
+	since    time.Time
+	asked    time.Time
+	searched bool
+}
+
+// look gives an error where the node's machine is somewhere else.
+func (q *quiet) look(ctx context.Context) error {
+	length := time.Since(q.since)
+	options := q.run.options
+	if every := min(locateEvery, options.Silence); options.Locate != nil && length > every && time.Since(q.asked) > every {
+		q.asked = time.Now()
+		live, err := options.Locate(ctx, q.node.Node)
+		live = slices.DeleteFunc(live, func(a netip.Addr) bool { return !q.run.cluster.Network.Subnet.Contains(a) })
+		if err == nil && len(live) > 0 && !slices.Contains(live, q.node.Address) {
+			return &DriftError{Node: q.node.Name, Declared: q.node.Address, Live: live, Located: true}
+		}
+	}
+	if length > options.Silence && !q.searched {
+		q.searched = true
+		if live := q.run.search(); len(live) > 0 {
+			return &DriftError{Node: q.node.Name, Declared: q.node.Address, Live: live}
+		}
+	}
+	return nil
+}
+
+// brief keeps the part of an error that differs from one look to the next out of the events.
+func brief(text string) string {
+	for _, known := range []string{"connection refused", "no route to host", "i/o timeout", "certificate signed by unknown authority", "connection reset", "Bad Gateway"} {
+		if strings.Contains(text, known) {
+			return known
+		}
+	}
+	return text
+}
