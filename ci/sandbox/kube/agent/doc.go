@@ -1,0 +1,7 @@
+// Package agent is the kubelet of every node of a simulated cluster. A container of a known image runs as a real process
+// with its pod's arguments, environment, token, volumes and network; every other container becomes Running and Ready when
+// its image would have been pulled. It never decides what runs: that is the API server's, the scheduler's and the layers'.
+//
+// It plays the kubelet for all pods and keeps the nodes' leases itself, where kwok would do that for some of them: one
+// writer of a pod's status, one allocator of pod addresses and one switch for a node's power leave no race between two.
+package agent

@@ -1,0 +1,96 @@
+//go:build linux
+
+package world
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"testing/fstest"
+
+	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/sandbox/profile"
+)
+
+//go:embed all:gitops
+var gitopsFiles embed.FS
+
+// serveGit serves the GitOps repository: over TLS as Flux reads it, and without for a publisher who does not know the
+// world's authority.
+func (w *world) serveGit(ctx context.Context) error {
+	folder := filepath.Join(w.Dir, "git")
+	if err := w.seedRepository(ctx, filepath.Join(folder, w.seed.Git.Repository+".git")); err != nil {
+		return err
+	}
+	options := gitserver.Options{Root: folder, Token: w.seed.Git.Token, ReadToken: w.seed.Git.ReadToken}
+	if w.Profile.Faults.Has(profile.FluxNoSecret) {
+		options.ReadToken = "" // there is none: what Flux has is refused like any other wrong one
+	}
+	handler, err := gitserver.New(options)
+	if err != nil {
+		return err
+	}
+	if err := w.serve(w.places.git, true, &http.Server{Handler: handler}); err != nil {
+		return err
+	}
+	return w.serve(netip.AddrPortFrom(w.places.git.Addr(), 80), false, &http.Server{Handler: handler})
+}
+
+// seedRepository makes the repository, unless it is there from an earlier life. It appears under its name when it is
+// complete.
+func (w *world) seedRepository(ctx context.Context, dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	files, err := w.repositoryFiles()
+	if err != nil {
+		return err
+	}
+	half := dir + ".new"
+	if err := os.RemoveAll(half); err != nil {
+		return err
+	}
+	if err := gitserver.InitBare(ctx, half, w.cluster.GitOps.Branch); err != nil {
+		return err
+	}
+	if _, err := gitserver.Seed(ctx, half, w.cluster.GitOps.Branch, gitserver.Commit{Message: "Start the GitOps repository", Files: files}); err != nil {
+		return err
+	}
+	return os.Rename(half, dir)
+}
+
+// repositoryFiles are the embedded ones under the path of this cluster, with this world's registry.
+func (w *world) repositoryFiles() (fs.FS, error) {
+	made := fstest.MapFS{}
+	err := fs.WalkDir(gitopsFiles, "gitops", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := gitopsFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		below, _ := filepath.Rel("gitops", name)
+		if rest, inCluster := cutPrefix(below, "cluster/"); inCluster {
+			below = path.Join(w.cluster.GitOps.Path, rest)
+		}
+		data = bytes.ReplaceAll(data, []byte("registry.invalid"), []byte(w.seed.Registry.String()))
+		made[below] = &fstest.MapFile{Data: data, Mode: 0o644}
+		return nil
+	})
+	return made, err
+}
+
+func cutPrefix(name, prefix string) (string, bool) {
+	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
+		return name[len(prefix):], true
+	}
+	return name, false
+}

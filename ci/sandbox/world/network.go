@@ -1,0 +1,69 @@
+//go:build linux
+
+package world
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+)
+
+// network gives the world's services and machines their addresses, all on the loopback interface of its namespace.
+type network struct {
+	loopback netlink.Link
+
+	mutex sync.Mutex
+	users map[netip.Addr]int // listeners at an address
+}
+
+func openNetwork() (*network, error) {
+	loopback, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(loopback)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the world needs a network namespace of its own, and the right to change it: %w", err)
+	}
+	return &network{loopback: loopback, users: map[netip.Addr]int{}}, nil
+}
+
+// listen listens at an address, which is there as long as somebody does.
+func (n *network) listen(place netip.AddrPort) (net.Listener, error) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if err := netlink.AddrReplace(n.loopback, host(place.Addr())); err != nil {
+		return nil, fmt.Errorf("add address %s: %w", place.Addr(), err)
+	}
+	listener, err := net.Listen("tcp", place.String())
+	if err != nil {
+		return nil, err
+	}
+	n.users[place.Addr()]++
+	return &placed{Listener: listener, leave: sync.OnceFunc(func() { n.leave(place.Addr()) })}, nil
+}
+
+func (n *network) leave(address netip.Addr) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.users[address]--; n.users[address] == 0 {
+		_ = netlink.AddrDel(n.loopback, host(address)) // the plane may have taken it away
+	}
+}
+
+func host(address netip.Addr) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(address.BitLen(), address.BitLen())}}
+}
+
+// placed is a listener that takes its address with it.
+type placed struct {
+	net.Listener
+	leave func()
+}
+
+func (p *placed) Close() error {
+	defer p.leave()
+	return p.Listener.Close()
+}

@@ -1,0 +1,271 @@
+//go:build linux
+
+// Package world is the proving ground put together: simulated Proxmox, Talos machines and Infisical, a real Kubernetes on
+// these machines, a Git server and a registry, in one network namespace and one folder. What is in the folder outlives the
+// process; nothing else does. It never talks to anything outside the namespace.
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/filelock"
+	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/sandbox/infisical"
+	"tazlab.net/castle/ci/sandbox/kube"
+	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/sandbox/proxmox"
+	"tazlab.net/castle/ci/sandbox/proxy"
+	"tazlab.net/castle/ci/sandbox/talos"
+	"tazlab.net/castle/ci/secrets"
+)
+
+// Options are what a world is served with.
+type Options struct {
+	Cluster  string // folder with cluster.yaml and world.yaml
+	Dir      string // folder of the world
+	Binaries string // folder with the programs that run for real, named as in programs
+	Listen   string // address of the proxy into the world, ":3128"
+	Profile  profile.Profile
+	Log      io.Writer
+}
+
+// programs are the real ones, by their names in Options.Binaries.
+func programs(folder string) kube.Binaries {
+	file := func(name string) string { return filepath.Join(folder, name) }
+	return kube.Binaries{
+		Etcd: file("etcd"), APIServer: file("kube-apiserver"),
+		ControllerManager: file("kube-controller-manager"), Scheduler: file("kube-scheduler"),
+		Images: map[string]string{
+			kube.ImageMetalLBController:   file("metallb-controller"),
+			kube.ImageExternalSecrets:     file("external-secrets"),
+			kube.ImageSourceController:    file("source-controller"),
+			kube.ImageKustomizeController: file("kustomize-controller"),
+			kube.ImageHelmController:      file("helm-controller"),
+		},
+	}
+}
+
+// world is what Serve starts, in order, and ends in reverse.
+type world struct {
+	Options
+	cluster *cluster.Cluster
+	seed    *Seed
+	places  places
+	ca      *authority
+	network *network
+	log     *slog.Logger
+
+	closes []func()
+	failed chan error
+}
+
+// Serve powers the world on as a power cut, or nothing, left it, and serves it until ctx ends. The proxy answers once
+// everything that was running runs again.
+func Serve(ctx context.Context, options Options) (err error) {
+	w := &world{Options: options, failed: make(chan error, 8), log: slog.New(slog.NewTextHandler(options.Log, nil))}
+	defer func() {
+		for i := len(w.closes) - 1; i >= 0; i-- {
+			w.closes[i]()
+		}
+	}()
+	if err := w.open(); err != nil {
+		return err
+	}
+	if err := w.powerOn(ctx); err != nil {
+		return err
+	}
+	if err := w.serveProxy(); err != nil {
+		return err
+	}
+	w.log.Info("the world is on", "cluster", w.cluster.Name, "proxy", w.Listen)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-w.failed:
+		return err
+	}
+}
+
+func (w *world) open() (err error) {
+	if w.cluster, err = cluster.Load(w.Cluster); err != nil {
+		return err
+	}
+	if w.seed, err = readSeed(w.Cluster); err != nil {
+		return err
+	}
+	if w.places, err = placesOf(w.cluster); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
+		return err
+	}
+	unlock, err := filelock.Try(filepath.Join(w.Dir, "lock"))
+	if err != nil {
+		return fmt.Errorf("another world runs in %s: %w", w.Dir, err)
+	}
+	w.onClose(func() { _ = unlock() })
+	if w.ca, err = openAuthority(w.Dir); err != nil {
+		return err
+	}
+	w.network, err = openNetwork()
+	return err
+}
+
+func (w *world) onClose(close func()) { w.closes = append(w.closes, close) }
+
+func (w *world) powerOn(ctx context.Context) error {
+	if err := w.serveInfisical(); err != nil {
+		return err
+	}
+	if err := w.serveGit(ctx); err != nil {
+		return err
+	}
+	if err := w.serveRegistry(); err != nil {
+		return err
+	}
+	return w.serveMachines(ctx)
+}
+
+func (w *world) serveInfisical() error {
+	server, err := infisical.Open(filepath.Join(w.Dir, "infisical.json"), w.seed.Infisical, w.Profile)
+	if err != nil {
+		return err
+	}
+	place := w.cluster.Secrets.Infisical
+	if err := server.Put(place.Project, place.Environment, place.Path, secrets.GitOpsCA, w.ca.pem()); err != nil {
+		return fmt.Errorf("put the Git server's CA into the simulated Infisical: %w", err)
+	}
+	return w.serve(w.places.infisical, false, &http.Server{Handler: server})
+}
+
+func (w *world) serveRegistry() error {
+	handler, err := registry.New(registry.Options{Root: filepath.Join(w.Dir, "registry")})
+	if err != nil {
+		return err
+	}
+	return w.serve(w.seed.Registry, false, &http.Server{Handler: handler})
+}
+
+func (w *world) serveMachines(ctx context.Context) error {
+	plane, err := kube.New(kube.Options{
+		Folder: filepath.Join(w.Dir, "kubernetes"), Binaries: programs(w.Binaries), Profile: w.Profile,
+		KubernetesVersion: w.cluster.Kubernetes.Version, OSImage: "Talos (" + w.cluster.Talos.Version + ")", Log: w.log,
+		WebhookServes: w.webhookServes,
+	})
+	if err != nil {
+		return err
+	}
+	w.onClose(plane.Close)
+	machines := &machines{plane: plane, log: w.log}
+	if machines.fleet, err = talos.New(talos.Options{
+		Profile: w.Profile, Cluster: kubernetes{plane}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),
+		Talos: w.cluster.Talos.Version, Log: w.log,
+	}); err != nil {
+		return err
+	}
+	w.onClose(func() { _ = machines.fleet.Close() })
+
+	hypervisor, err := proxmox.New(proxmox.Options{
+		File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
+		Nodes: w.hosts(),
+	})
+	if err != nil {
+		return err
+	}
+	w.onClose(hypervisor.Close)
+	if err := hypervisor.Seed(w.guests()...); err != nil {
+		return err
+	}
+	_, err = os.Stat(filepath.Join(w.Dir, "kubernetes", "etcd"))
+	hypervisor.Resume()
+	if err := machines.awake(ctx, hypervisor.Running(), err == nil); err != nil {
+		return err
+	}
+	return w.serve(w.places.proxmox, true, hypervisor.HTTP())
+}
+
+func (w *world) hosts() []proxmox.Node {
+	var hosts []proxmox.Node
+	for _, name := range w.seed.Proxmox.Nodes {
+		hosts = append(hosts, proxmox.Node{Name: name, Address: w.places.proxmox.Addr()})
+	}
+	return hosts
+}
+
+// guests are the templates and other people's VMs that are there from the beginning.
+func (w *world) guests() []proxmox.Guest {
+	var guests []proxmox.Guest
+	guest := func(t Template, template bool) {
+		guests = append(guests, proxmox.Guest{Template: template, VM: proxmox.VM{
+			ID: t.ID, Name: t.Name, Node: w.seed.Proxmox.Nodes[0], Cores: 2, MemoryMiB: 2048,
+			Disks: []proxmox.Disk{{Interface: "scsi0", Bytes: 10 << 30}},
+		}})
+	}
+	for _, t := range w.seed.Proxmox.Templates {
+		guest(t, true)
+	}
+	for _, t := range w.seed.Proxmox.Foreign {
+		guest(t, false)
+	}
+	return guests
+}
+
+// webhookServes notes the moment from which a webhook answers: the latency of a gate is measured from there.
+func (w *world) webhookServes(namespace, service string, at time.Time) {
+	w.log.Info("webhook serves", "namespace", namespace, "service", service, "at", at.UTC().Format(time.RFC3339Nano))
+}
+
+// serve serves one of the world's services at its address, over TLS with a certificate of the world's authority.
+func (w *world) serve(place netip.AddrPort, secure bool, server *http.Server) error {
+	listener, err := w.network.listen(place)
+	if err != nil {
+		return err
+	}
+	if secure {
+		if server.TLSConfig, err = w.ca.server(place.Addr()); err != nil {
+			return err
+		}
+	}
+	server.ReadHeaderTimeout = time.Minute
+	server.ErrorLog = log.New(io.Discard, "", 0) // clients that go away while they shake hands
+	w.onClose(func() { _ = server.Close() })
+	go func() {
+		if secure {
+			err = server.ServeTLS(listener, "", "")
+		} else {
+			err = server.Serve(listener)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			w.failed <- fmt.Errorf("serve %s: %w", place, err)
+		}
+	}()
+	return nil
+}
+
+func (w *world) serveProxy() error {
+	listener, err := net.Listen("tcp", w.Listen)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: &proxy.Proxy{Networks: []netip.Prefix{w.cluster.Network.Subnet}}}
+	w.onClose(func() { _ = server.Close() })
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			w.failed <- fmt.Errorf("serve the proxy: %w", err)
+		}
+	}()
+	return nil
+}
