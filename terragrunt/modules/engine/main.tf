@@ -1,0 +1,119 @@
+locals {
+  namespace = "external-secrets"
+  image     = { repository = "ghcr.io/external-secrets/external-secrets" }
+}
+
+# Nothing here waits for pods: Helm polls every two seconds, and what it waits for is not yet what is needed. castle's
+# gates watch. The version is of the chart that is there, which charts.yaml pins; with it a plan needs no cluster.
+resource "helm_release" "external_secrets" {
+  name             = "external-secrets"
+  namespace        = local.namespace
+  create_namespace = true
+  chart            = "${var.charts}/external-secrets"
+  version          = yamldecode(file("${var.charts}/external-secrets/Chart.yaml")).version
+  wait             = false
+  # A release that an interrupted run left behind is taken up, not refused.
+  upgrade_install = true
+
+  # The chart gives its webhook and its certificate controller 20 s before the first look at their readiness, and has no
+  # value for that. Everything that needs a secret would wait for it.
+  postrender = {
+    binary_path = "sed"
+    args        = ["-e", "s/^\\( *initialDelaySeconds:\\) 20$/\\1 1/", "-e", "s/^\\( *periodSeconds:\\) 5$/\\1 2/"]
+  }
+
+  values = [yamlencode({
+    installCRDs    = true
+    image          = local.image
+    webhook        = { image = local.image }
+    certController = { image = local.image }
+  })]
+}
+
+# The store and the proof are validated by the operator's webhook. This gate opens when it has answered.
+resource "terraform_data" "webhook" {
+  triggers_replace = helm_release.external_secrets.metadata.revision
+
+  provisioner "local-exec" {
+    interpreter = ["castle", "wait"]
+    command     = "engine-webhook"
+  }
+}
+
+# The machine identity that reads Infisical: written to the cluster only, never to the state.
+resource "kubernetes_secret_v1" "infisical" {
+  metadata {
+    name      = "infisical-credentials"
+    namespace = local.namespace
+  }
+
+  data_wo = {
+    clientId     = var.infisical_client_id
+    clientSecret = var.infisical_client_secret
+  }
+
+  # What cannot be read back cannot be compared; a digest says when to write it anew.
+  data_wo_revision = 1 + parseint(substr(sha256(nonsensitive("${var.infisical_client_id}:${var.infisical_client_secret}")), 0, 7), 16)
+
+  depends_on = [helm_release.external_secrets]
+}
+
+# The API server validates what it is given; to do it here as well costs a download of all its schemas.
+resource "kubectl_manifest" "store" {
+  server_side_apply = true
+  validate_schema   = false
+  force_conflicts   = true
+
+  yaml_body = yamlencode({
+    apiVersion = "external-secrets.io/v1"
+    kind       = "ClusterSecretStore"
+    metadata   = { name = "infisical" }
+    spec = {
+      provider = {
+        infisical = {
+          hostAPI = var.cluster.secrets.infisical.url
+          auth = {
+            universalAuthCredentials = {
+              for field in ["clientId", "clientSecret"] : field => {
+                name      = kubernetes_secret_v1.infisical.metadata[0].name
+                namespace = local.namespace
+                key       = field
+              }
+            }
+          }
+          secretsScope = {
+            projectSlug     = var.cluster.secrets.infisical.slug
+            environmentSlug = var.cluster.secrets.infisical.environment
+            secretsPath     = var.cluster.secrets.infisical.path
+          }
+        }
+      }
+    }
+  })
+
+  depends_on = [terraform_data.webhook]
+}
+
+# Proof that a secret comes through: of no use to anybody, so that nothing is exposed by it.
+resource "kubectl_manifest" "proof" {
+  server_side_apply = true
+  validate_schema   = false
+  force_conflicts   = true
+
+  yaml_body = yamlencode({
+    apiVersion = "external-secrets.io/v1"
+    kind       = "ExternalSecret"
+    metadata = {
+      name      = "castle-proof"
+      namespace = local.namespace
+    }
+    spec = {
+      refreshInterval = "1h0m0s"
+      secretStoreRef  = { kind = "ClusterSecretStore", name = "infisical" }
+      target          = { name = "castle-proof", template = { data = { proof = "{{ .username | sha256sum }}" } } }
+      data            = [{ secretKey = "username", remoteRef = { key = "GITOPS_USERNAME" } }]
+    }
+  })
+
+  depends_on = [kubectl_manifest.store]
+}

@@ -1,0 +1,30 @@
+variable "cluster" {
+  description = "The cluster's description, as in cluster.yaml."
+  type = object({
+    secrets = object({
+      infisical = object({
+        url         = string
+        slug        = string
+        environment = string
+        path        = string
+      })
+    })
+  })
+}
+
+variable "charts" {
+  description = "Folder that holds a folder for each chart."
+  type        = string
+}
+
+variable "infisical_client_id" {
+  description = "Client id of the machine identity that reads the cluster's secrets."
+  type        = string
+  sensitive   = true
+}
+
+variable "infisical_client_secret" {
+  description = "Client secret of that identity."
+  type        = string
+  sensitive   = true
+}

@@ -1,0 +1,107 @@
+locals {
+  namespace = "flux-system"
+  store     = { kind = "ClusterSecretStore", name = "infisical" }
+
+  # A Git server with a certificate of a private authority needs that authority's.
+  credentials = merge(
+    { username = "GITOPS_USERNAME", password = "GITOPS_TOKEN" },
+    contains(var.inventory[*].name, "GITOPS_CA") ? { "ca.crt" = "GITOPS_CA" } : {},
+  )
+}
+
+resource "kubectl_manifest" "namespace" {
+  server_side_apply = true
+  validate_schema   = false
+  force_conflicts   = true
+  wait              = true
+
+  yaml_body = yamlencode({
+    apiVersion = "v1"
+    kind       = "Namespace"
+    metadata   = { name = local.namespace }
+  })
+}
+
+# The secrets do not wait for Flux: they are there when its controllers first look.
+resource "kubectl_manifest" "secret" {
+  for_each = {
+    flux-system = local.credentials
+    sops-age    = { "age.agekey" = "SOPS_AGE_KEY" }
+  }
+
+  server_side_apply = true
+  validate_schema   = false
+  force_conflicts   = true
+
+  yaml_body = yamlencode({
+    apiVersion = "external-secrets.io/v1"
+    kind       = "ExternalSecret"
+    metadata   = { name = each.key, namespace = local.namespace }
+    spec = {
+      refreshInterval = "1h0m0s"
+      secretStoreRef  = local.store
+      target          = { name = each.key }
+      data            = [for key, name in each.value : { secretKey = key, remoteRef = { key = name } }]
+    }
+  })
+
+  depends_on = [kubectl_manifest.namespace]
+}
+
+# Nothing here waits for pods; castle's gates watch. See the engine.
+resource "helm_release" "flux" {
+  name            = "flux"
+  namespace       = local.namespace
+  chart           = "${var.charts}/flux"
+  version         = yamldecode(file("${var.charts}/flux/Chart.yaml")).version
+  wait            = false
+  upgrade_install = true
+
+  depends_on = [kubectl_manifest.namespace]
+}
+
+resource "kubectl_manifest" "source" {
+  server_side_apply = true
+  validate_schema   = false
+  force_conflicts   = true
+
+  yaml_body = yamlencode({
+    apiVersion = "source.toolkit.fluxcd.io/v1"
+    kind       = "GitRepository"
+    metadata   = { name = "flux-system", namespace = local.namespace }
+    spec = {
+      interval  = "1m0s"
+      url       = var.cluster.gitops.url
+      ref       = { branch = var.cluster.gitops.branch }
+      secretRef = { name = "flux-system" }
+    }
+  })
+
+  depends_on = [helm_release.flux, kubectl_manifest.secret]
+}
+
+resource "kubectl_manifest" "kustomization" {
+  server_side_apply = true
+  validate_schema   = false
+  force_conflicts   = true
+  # When it goes, its controller must still be there to take what it had applied with it.
+  wait = true
+
+  yaml_body = yamlencode({
+    apiVersion = "kustomize.toolkit.fluxcd.io/v1"
+    kind       = "Kustomization"
+    metadata   = { name = "flux-system", namespace = local.namespace }
+    spec = {
+      interval      = "10m0s"
+      retryInterval = "10s"
+      timeout       = "5m0s"
+      path          = "./${var.cluster.gitops.path}"
+      prune         = true
+      wait          = true
+      sourceRef     = { kind = "GitRepository", name = "flux-system" }
+      decryption    = { provider = "sops", secretRef = { name = "sops-age" } }
+    }
+  })
+
+  depends_on = [kubectl_manifest.source]
+}

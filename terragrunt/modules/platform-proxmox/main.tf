@@ -1,0 +1,86 @@
+locals {
+  prefix_length = split("/", var.cluster.network.subnet)[1]
+}
+
+# One VM for each node: a full clone of a Talos "nocloud" template, which takes its static address from the cloud-init
+# drive, so that nothing depends on DHCP.
+resource "proxmox_virtual_environment_vm" "node" {
+  for_each = { for node in var.cluster.nodes : node.name => node }
+
+  name      = each.key
+  node_name = each.value.host
+  vm_id     = each.value.vmID
+
+  # The cluster's name is what a wipe goes by. Proxmox sorts tags; unsorted ones would differ for ever.
+  tags = sort(["castle", var.cluster.name, each.value.role])
+
+  on_boot = true
+
+  # No agent runs in Talos unless an extension brings it, and a shutdown request to a node without etcd quorum hangs.
+  stop_on_destroy = true
+
+  timeout_clone       = 900
+  timeout_create      = 900
+  timeout_start_vm    = 300
+  timeout_stop_vm     = 120
+  timeout_shutdown_vm = 120
+
+  agent {
+    enabled = false
+  }
+
+  clone {
+    vm_id        = var.cluster.proxmox.template
+    datastore_id = var.cluster.proxmox.storage
+    full         = true
+    # A clone that meets the template's lock fails. The provider tries again after 10 and 20 s, whatever the error was.
+    retries = 3
+  }
+
+  cpu {
+    cores = each.value.cores
+    type  = "host"
+  }
+
+  memory {
+    dedicated = each.value.memory
+  }
+
+  dynamic "disk" {
+    for_each = each.value.disks
+
+    content {
+      interface    = "scsi${disk.key}"
+      datastore_id = var.cluster.proxmox.storage
+      size         = disk.value.size
+    }
+  }
+
+  network_device {
+    bridge = var.cluster.proxmox.bridge
+  }
+
+  operating_system {
+    type = "l26"
+  }
+
+  initialization {
+    datastore_id = var.cluster.proxmox.storage
+
+    dns {
+      servers = var.cluster.network.dns
+    }
+
+    ip_config {
+      ipv4 {
+        address = "${each.value.address}/${local.prefix_length}"
+        gateway = var.cluster.network.gateway
+      }
+    }
+  }
+
+  lifecycle {
+    # A newer template is for nodes to come. Those that run are upgraded by Talos, not replaced all at once.
+    ignore_changes = [clone]
+  }
+}

@@ -1,0 +1,26 @@
+variable "cluster" {
+  description = "The cluster's description, as in cluster.yaml."
+  type = object({
+    name = string
+    network = object({
+      subnet  = string
+      gateway = string
+      dns     = list(string)
+    })
+    proxmox = object({
+      template = number
+      storage  = string
+      bridge   = string
+    })
+    nodes = list(object({
+      name    = string
+      role    = string
+      address = string
+      vmID    = number
+      host    = string
+      cores   = number
+      memory  = number
+      disks   = list(object({ size = number }))
+    }))
+  })
+}

@@ -1,0 +1,190 @@
+# What all layers of all clusters have in common: the cluster's description, where states are kept, the providers, and
+# the hooks that tell castle where a run stands. A unit adds its module and its real dependencies, nothing else.
+
+terragrunt_version_constraint = ">= 1.1.0"
+
+locals {
+  # 2-platform → platform: the number is for people, the name is what gates, states and events are called by.
+  layer     = replace(basename(get_terragrunt_dir()), "/^[0-9]+-/", "")
+  described = yamldecode(file("${dirname(get_terragrunt_dir())}/cluster.yaml"))
+  # The defaults that ci/cluster gives what a description leaves out and a layer reads.
+  cluster = merge(local.described, {
+    gitops  = merge({ branch = "main" }, local.described.gitops)
+    storage = merge({ dataPath = "/var/lib/longhorn", storageClass = "longhorn" }, try(local.described.storage, {}))
+    state   = merge({ backend = "local" }, try(local.described.state, {}))
+  })
+
+  providers = {
+    proxmox = {
+      source = "bpg/proxmox"
+      # renovate: datasource=terraform-provider depName=bpg/proxmox
+      version = "0.80.0"
+      # The token comes by PROXMOX_VE_API_TOKEN.
+      config = "endpoint = ${jsonencode(local.cluster.proxmox.url)}\n  insecure = ${try(local.cluster.proxmox.insecure, false)}"
+    }
+    # These three configure themselves from KUBE_HOST, KUBE_CLUSTER_CA_CERT_DATA, KUBE_CLIENT_CERT_DATA and
+    # KUBE_CLIENT_KEY_DATA.
+    helm = {
+      source = "hashicorp/helm"
+      # renovate: datasource=terraform-provider depName=hashicorp/helm
+      version = "3.2.0"
+      # A chart with its CRDs is hundreds of requests; the default of 5 a second would be felt.
+      config = "burst_limit = 300\n  qps         = 100"
+    }
+    kubernetes = {
+      source = "hashicorp/kubernetes"
+      # renovate: datasource=terraform-provider depName=hashicorp/kubernetes
+      version = "3.2.1"
+      config  = ""
+    }
+    kubectl = {
+      source = "alekc/kubectl"
+      # renovate: datasource=terraform-provider depName=alekc/kubectl
+      version = "2.2.0"
+      # Else a kubeconfig of whoever runs this would be read as well.
+      config = "load_config_file = false"
+    }
+  }
+
+  # A provider that a layer does not need would still be started twice a run.
+  needs = {
+    secrets    = []
+    platform   = ["proxmox"]
+    engine     = ["helm", "kubectl", "kubernetes"]
+    networking = ["helm", "kubectl"]
+    storage    = ["helm", "kubectl"]
+    gitops     = ["helm", "kubectl"]
+  }
+
+  s3 = try(local.cluster.state.s3, {})
+
+  backends = {
+    local = {
+      path = "${get_env("CASTLE_STATE", "/var/lib/castle/${local.cluster.name}")}/${local.layer}/terraform.tfstate"
+    }
+    # The keys come by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. The skipped checks ask services that only AWS has.
+    s3 = merge(
+      {
+        bucket       = try(local.s3.bucket, "")
+        key          = "${local.cluster.name}/${local.layer}/terraform.tfstate"
+        region       = try(local.s3.region, "us-east-1")
+        use_lockfile = true
+      },
+      { for name, value in {
+        endpoints                   = { s3 = try(local.s3.endpoint, "") }
+        use_path_style              = true
+        skip_credentials_validation = true
+        skip_metadata_api_check     = true
+        skip_region_validation      = true
+        skip_requesting_account_id  = true
+        skip_s3_checksum            = true
+      } : name => value if try(local.s3.endpoint, "") != "" },
+    )
+  }
+}
+
+# Encryption is not set here but by TF_ENCRYPTION, so that the passphrase stands in no generated file.
+remote_state {
+  backend      = local.cluster.state.backend
+  disable_init = true
+
+  generate = {
+    path      = "backend.tf"
+    if_exists = "overwrite"
+  }
+
+  config = local.backends[local.cluster.state.backend]
+}
+
+generate "providers" {
+  path      = "providers.tf"
+  if_exists = "overwrite"
+  contents  = <<-EOF
+    terraform {
+      required_version = ">= 1.12.0"
+
+      required_providers {
+    %{~for name in local.needs[local.layer]~}
+
+        ${name} = {
+          source  = "${local.providers[name].source}"
+          version = "${local.providers[name].version}"
+        }
+    %{~endfor~}
+
+      }
+    }
+    %{~for name in local.needs[local.layer]~}
+
+    provider "${name}" {
+      ${local.providers[name].config}
+    }
+    %{~endfor~}
+  EOF
+}
+
+terraform {
+  # Versions are pinned exactly above. A lock file would pin the hashes of one build as well, and a machine that builds
+  # the providers itself has others.
+  copy_terraform_lock_file = false
+
+  extra_arguments "lock" {
+    commands  = get_terraform_commands_that_need_locking()
+    arguments = ["-lock-timeout=20s"]
+  }
+
+  # Proxmox locks the template while it is cloned, and a disk's storage while it is written. More than this only wait
+  # for each other, until one gives up.
+  extra_arguments "gentle" {
+    commands  = local.layer == "platform" ? ["apply", "destroy"] : []
+    arguments = ["-parallelism=3"]
+  }
+
+  before_hook "start" {
+    commands = ["apply", "destroy"]
+    execute  = ["castle", "layer", "start", local.layer]
+  }
+
+  # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.
+  after_hook "talos" {
+    if       = local.layer == "platform"
+    commands = ["apply"]
+    execute  = ["castle", "talos", "up"]
+  }
+
+  # The layer's gate: only what it lets pass is built upon. It stands here also when nothing was changed, since a
+  # cluster can have become unwell since.
+  after_hook "gate" {
+    if       = local.layer != "secrets"
+    commands = ["apply"]
+    execute  = ["castle", "wait", local.layer]
+  }
+
+  # Not run where OpenTofu or a hook before it failed.
+  after_hook "end" {
+    commands = ["apply", "destroy"]
+    execute  = ["castle", "layer", "end", local.layer]
+  }
+
+  error_hook "failed" {
+    commands  = ["apply", "destroy"]
+    execute   = ["castle", "layer", "fail", local.layer]
+    on_errors = [".*"]
+  }
+}
+
+# No retries of Terragrunt's own: it would run a layer again, with its gate's whole deadline, for any error that speaks of a
+# timeout. What can be tried again is tried again where it is known to be harmless. A rule that matches nothing is how to
+# say so: without any rule there are the built-in ones.
+errors {
+  retry "nothing" {
+    retryable_errors   = []
+    max_attempts       = 1
+    sleep_interval_sec = 0
+  }
+}
+
+inputs = {
+  cluster = local.cluster
+  charts  = get_env("CASTLE_CHARTS", "/usr/share/castle/charts")
+}
