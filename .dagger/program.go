@@ -14,6 +14,11 @@ func (m *Castle) Program(
 	// +optional
 	platform dagger.Platform,
 ) (*dagger.File, error) {
+	return m.program(platform, "./ci/cmd/castle")
+}
+
+// program compiles one of the commands.
+func (m *Castle) program(platform dagger.Platform, command string) (*dagger.File, error) {
 	golang, err := m.image("golang", "")
 	if err != nil {
 		return nil, err
@@ -27,8 +32,8 @@ func (m *Castle) Program(
 		WithMountedDirectory("/src", m.Self).
 		WithWorkdir("/src").
 		WithEnvVariable("CGO_ENABLED", "0").
-		WithExec([]string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "/castle", "./ci/cmd/castle"}).
-		File("/castle"), nil
+		WithExec([]string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "/program", command}).
+		File("/program"), nil
 }
 
 // castle is a container with the program, Git and OpenSSH.

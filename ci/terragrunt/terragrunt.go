@@ -49,7 +49,9 @@ func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
 	reportFile := filepath.Join(scratch, "report.json")
 
 	args := []string{"run", "--all", "--non-interactive", "--no-color", "--log-format=json", "--tf-path=" + r.Tofu,
-		"--report-file=" + reportFile, "--report-format=json", "--download-dir=" + filepath.Join(scratch, "units")}
+		"--report-file=" + reportFile, "--report-format=json", "--download-dir=" + filepath.Join(scratch, "units"),
+		// With it, units that are initialised at the same time replace each other's providers.
+		"--no-auto-provider-cache-dir"}
 	if r.Parallelism > 0 {
 		args = append(args, fmt.Sprintf("--parallelism=%d", r.Parallelism))
 	}

@@ -60,6 +60,7 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newSetupCommand(), newDemoCommand(), newEngineCommand(), newMirrorCommand(), newBlogCommand(), newPackagesCommand(), newToolCommand())
+	root.AddCommand(newSetupCommand(), newDemoCommand(), newEngineCommand(), newMirrorCommand(), newBlogCommand(), newPackagesCommand(), newToolCommand(),
+		newClusterCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand())
 	return root
 }

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Folders in the container that a cluster is worked on in.
+const (
+	terragruntMount = "/terragrunt"
+	stateMount      = "/state"
+	chartsFolder    = "/usr/share/castle/charts"
+)
+
+// described is a cluster by its description, and what comes with it.
+type described struct {
+	castle *Castle
+	name   string
+	// terragrunt is the folder that holds the layers and, in live, the clusters.
+	terragrunt *dagger.Directory
+	ageKey     *dagger.Secret
+	sandbox    sandbox
+	// platform is the description's own.
+	platform string
+}
+
+var clusterName = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
+
+// describe finds the cluster in the folder. Mistakes of the description are
+// castle's to report; here only the platform counts.
+func (m *Castle) describe(ctx context.Context, terragrunt *dagger.Directory, name string, ageKey *dagger.Secret, sandbox sandbox) (*described, error) {
+	if !clusterName.MatchString(name) {
+		return nil, fmt.Errorf("%q is no cluster's name: lower-case letters, digits and hyphens", name)
+	}
+	text, err := terragrunt.File(path.Join("live", name, "cluster.yaml")).Contents(ctx)
+	if err != nil {
+		known, listErr := terragrunt.Directory("live").Entries(ctx)
+		if listErr != nil {
+			return nil, fmt.Errorf("%s has no folder live with clusters in it", "--terragrunt")
+		}
+		return nil, fmt.Errorf("there is no cluster %s: live/%s/cluster.yaml is missing; there are %s", name, name, strings.Join(known, " "))
+	}
+	var description struct {
+		Platform string `yaml:"platform"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &description); err != nil {
+		return nil, fmt.Errorf("live/%s/cluster.yaml: %w", name, err)
+	}
+	d := &described{castle: m, name: name, terragrunt: terragrunt, ageKey: ageKey, sandbox: sandbox, platform: description.Platform}
+	if d.isSandbox() && d.ageKey == nil {
+		// The sandbox's key opens nothing but the sandbox.
+		key, err := terragrunt.File(path.Join("live", name, "age.key")).Contents(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("live/%s has no age.key: give its key with --age-key", name)
+		}
+		d.ageKey = dag.SetSecret("castle-sandbox-age-key", key)
+	}
+	return d, nil
+}
+
+func (d *described) isSandbox() bool { return d.platform == "sandbox" }
+
+func (d *described) folder() string { return path.Join(terragruntMount, "live", d.name) }
+
+// plain is castle's container with the description, for what needs no tool.
+func (d *described) plain() (*dagger.Container, error) {
+	container, err := d.castle.castle()
+	if err != nil {
+		return nil, err
+	}
+	return container.WithMountedDirectory(terragruntMount, d.terragrunt), nil
+}
+
+// stateful has the cluster's states and records as well.
+func (d *described) stateful() (*dagger.Container, error) {
+	container, err := d.plain()
+	if err != nil {
+		return nil, err
+	}
+	return container.WithMountedCache(stateMount, dag.CacheVolume("castle-state-"+d.name)), nil
+}
+
+// container has everything that works on the cluster itself: the tools, the
+// key, and for a sandbox the way into its world.
+func (d *described) container(ctx context.Context) (*dagger.Container, error) {
+	container, err := d.stateful()
+	if err != nil {
+		return nil, err
+	}
+	if d.ageKey == nil {
+		return nil, fmt.Errorf("cluster %s has its secrets in a SOPS file: give the age key with --age-key (env:SOPS_AGE_KEY, file:PATH)", d.name)
+	}
+	container, err = d.castle.withLayerTools(ctx, container, d.terragrunt)
+	if err != nil {
+		return nil, err
+	}
+	container = uncached(container).WithSecretVariable("SOPS_AGE_KEY", d.ageKey)
+	if !d.isSandbox() {
+		return container, nil
+	}
+	world, err := d.world(ctx)
+	if err != nil {
+		return nil, err
+	}
+	proxy := fmt.Sprintf("http://%s:%d", sandboxHost, sandboxProxyPort)
+	return container.
+		WithServiceBinding(sandboxHost, world).
+		WithEnvVariable("HTTP_PROXY", proxy).
+		WithEnvVariable("HTTPS_PROXY", proxy), nil
+}
+
+// command runs castle on the cluster and returns what it prints.
+func (d *described) command(ctx context.Context, args ...string) (string, error) {
+	container, err := d.container(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := container.WithExec(d.args(args...)).Stdout(ctx)
+	return text, plain(err)
+}
+
+func (d *described) args(args ...string) []string {
+	return append(append([]string{"castle", "cluster"}, args...), "--folder="+d.folder(), "--state="+stateMount, "--charts="+chartsFolder)
+}
+
+// secret runs castle on the cluster for something that must not stand on a
+// disk, as what a command prints does: it comes encrypted with a key that lives
+// in memory only.
+func (d *described) secret(ctx context.Context, name string, args ...string) (*dagger.Secret, error) {
+	key := make([]byte, 32)
+	rand.Read(key)
+	container, err := d.container(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := container.
+		WithSecretVariable("CASTLE_SEAL_KEY", dag.SetSecret("castle-seal-"+rand.Text(), base64.StdEncoding.EncodeToString(key))).
+		WithExec(d.args(args...)).
+		Stdout(ctx)
+	if err != nil {
+		return nil, plain(err)
+	}
+	sealed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	if len(sealed) < aead.NonceSize() {
+		return nil, fmt.Errorf("castle printed no sealed %s", name)
+	}
+	opened, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], nil)
+	if err != nil {
+		return nil, err
+	}
+	return dag.SetSecret("castle-"+d.name+"-"+name, string(opened)), nil
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Create brings a cluster from nothing to a reconciled one, or goes on where an
+// earlier call ended: what is there and as described is left alone.
+//
+// The layers are secrets, platform (VMs and Talos), engine (External Secrets
+// Operator), networking (MetalLB), storage (Longhorn) and gitops (Flux). What
+// does not depend on each other runs in parallel, and each layer's readiness is
+// seen, not slept for, before anything is built on it.
+//
+// `--cluster sandbox` needs nothing but an engine: the same layers against a
+// real Kubernetes API and simulated machines.
+//
+// +cache="never"
+func (m *Castle) Create(
+	ctx context.Context,
+	// The cluster: a folder in live of the terragrunt folder.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
+	// file:PATH). Default: for a sandbox its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes: 1 is real time, 0 none.
+	// +default="0.05"
+	timeScale string,
+	// What goes wrong in the sandbox, such as webhook-late=20s; several times.
+	// +optional
+	fault []string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale, faults: fault})
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "create", "--format="+strings.ToLower(string(format)))
+}
+
+// Validate lists every mistake of a cluster's description at once, a line each
+// with the fix. Nothing else runs on one that has any.
+func (m *Castle) Validate(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+) (string, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
+	if err != nil {
+		return "", err
+	}
+	container, err := d.plain()
+	if err != nil {
+		return "", err
+	}
+	text, err := container.WithExec([]string{"castle", "cluster", "validate", "--folder=" + d.folder()}).Stdout(ctx)
+	return text, plain(err)
+}
+
+// Plan shows what create would change, layer by layer, and changes nothing.
+//
+// +cache="never"
+func (m *Castle) Plan(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+) (string, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "plan")
+}
+
+// Status shows a cluster's layers, nodes and gates as they are now.
+//
+// +cache="never"
+func (m *Castle) Status(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "status", "--format="+strings.ToLower(string(format)))
+}
+
+// Outputs shows a cluster's endpoints, and how to get its kubeconfig.
+func (m *Castle) Outputs(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
+	if err != nil {
+		return "", err
+	}
+	container, err := d.plain()
+	if err != nil {
+		return "", err
+	}
+	text, err := container.WithExec([]string{"castle", "cluster", "outputs", "--folder=" + d.folder(), "--format=" + strings.ToLower(string(format))}).Stdout(ctx)
+	return text, plain(err)
+}
+
+// Kubeconfig is an administrator's kubeconfig, asked from the control plane:
+// `dagger call kubeconfig --cluster blue plaintext > kubeconfig`.
+//
+// It is a secret, so that it stands in no cache and no log.
+//
+// +cache="never"
+func (m *Castle) Kubeconfig(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+) (*dagger.Secret, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
+	if err != nil {
+		return nil, err
+	}
+	return d.secret(ctx, "kubeconfig", "kubeconfig")
+}
+
+// Talosconfig is an administrator's configuration for talosctl:
+// `dagger call talosconfig --cluster blue plaintext > talosconfig`.
+//
+// +cache="never"
+func (m *Castle) Talosconfig(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+) (*dagger.Secret, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
+	if err != nil {
+		return nil, err
+	}
+	return d.secret(ctx, "talosconfig", "talosconfig")
+}
+
+// Timeline is the last run's time line, as timeline.html, timeline.md and
+// timeline.json, with its events and the tools' full output:
+// `dagger call timeline --cluster blue export --path timeline`.
+//
+// +cache="never"
+func (m *Castle) Timeline(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+) (*dagger.Directory, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
+	if err != nil {
+		return nil, err
+	}
+	container, err := d.stateful()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := uncached(container).
+		WithExec([]string{"castle", "cluster", "timeline", "--folder=" + d.folder(), "--state=" + stateMount, "--out=" + made}).
+		Directory(made).
+		Sync(ctx)
+	return folder, plain(err)
+}
+
+// Destroy removes a cluster, layer by layer in reverse order, and makes sure
+// that every state is empty and every VM gone.
+//
+// +cache="never"
+func (m *Castle) Destroy(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The cluster's name once more: all that is stored in it is lost.
+	confirm string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "destroy", "--confirm="+confirm, "--format="+strings.ToLower(string(format)))
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/layers"
+)
+
+func newChartsCommand() *cobra.Command {
+	var terragrunt, tools, out string
+	command := hidden(&cobra.Command{
+		Use:   "charts",
+		Short: "Put the layers' charts together, each as a folder",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if tools == "" {
+				return layers.FetchAll(cmd.Context(), terragrunt, out)
+			}
+			left, err := layers.ComposeAll(terragrunt, out, func(tool string) (string, error) { return filepath.Join(tools, tool), nil })
+			if err == nil && len(left) > 0 {
+				_, err = fmt.Fprintf(cmd.ErrOrStderr(), "left out, since only a Helm repository has them: %s\n", strings.Join(left, ", "))
+			}
+			return err
+		},
+	})
+	flags := command.Flags()
+	flags.StringVar(&terragrunt, "terragrunt", "terragrunt", "the folder with charts.yaml")
+	flags.StringVar(&tools, "tools", "", "the folder with what the tools' builds keep; without it the charts are downloaded")
+	flags.StringVar(&out, "out", "", "the folder to write to")
+	require(command, "out")
+	return command
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/lifecycle"
+)
+
+const (
+	ageKeyVariable  = "SOPS_AGE_KEY"
+	sealKeyVariable = "CASTLE_SEAL_KEY"
+)
+
+// clusterFlags are those of every command on a cluster.
+type clusterFlags struct {
+	cluster lifecycle.Cluster
+}
+
+func (c *clusterFlags) add(command *cobra.Command) {
+	flags := command.PersistentFlags()
+	flags.StringVar(&c.cluster.Folder, "folder", "", "the cluster's folder (terragrunt/live/NAME)")
+	flags.StringVar(&c.cluster.State, "state", "", "the folder for states and records")
+	flags.StringVar(&c.cluster.Tools.Charts, "charts", "/usr/share/castle/charts", "the folder with the charts")
+	flags.StringVar(&c.cluster.Tools.Terragrunt, "terragrunt", "terragrunt", "the Terragrunt program")
+	flags.StringVar(&c.cluster.Tools.Tofu, "tofu", "tofu", "the OpenTofu program")
+}
+
+// on makes a command that works on the cluster.
+func (c *clusterFlags) on(use, short string, do func(*cobra.Command, *lifecycle.Cluster) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.cluster.AgeKey = os.Getenv(ageKeyVariable)
+			c.cluster.Out = cmd.ErrOrStderr()
+			return do(cmd, &c.cluster)
+		},
+	}
+}
+
+func newClusterCommand() *cobra.Command {
+	command := group("cluster", "Create, plan, inspect and destroy a cluster; the commands run inside castle's containers")
+	var c clusterFlags
+	c.add(command)
+	command.AddCommand(
+		c.validate(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(),
+		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", (*lifecycle.Cluster).Kubeconfig),
+		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", (*lifecycle.Cluster).Talosconfig),
+	)
+	return command
+}
+
+func (c *clusterFlags) validate() *cobra.Command {
+	return c.on("validate", "List every mistake of the description", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		description, err := cluster.Load(on.Folder)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "cluster %s is described without mistakes: %d control planes and %d workers in %s, API at %s\n",
+			description.Name, len(description.ControlPlanes()), len(description.Workers()), description.Network.Subnet, description.Endpoint)
+		return err
+	})
+}
+
+func (c *clusterFlags) create() *cobra.Command {
+	var format string
+	command := c.on("create", "Bring the cluster up, or on from where an earlier run ended", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		result, err := on.Create(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return render(cmd, result, format)
+	})
+	addFormatFlag(command, &format)
+	return command
+}
+
+func (c *clusterFlags) plan() *cobra.Command {
+	return c.on("plan", "Show what create would change", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		plan, err := on.Plan(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return plan.WriteText(cmd.OutOrStdout())
+	})
+}
+
+func (c *clusterFlags) status() *cobra.Command {
+	var format string
+	command := c.on("status", "Show layers, nodes and gates as they are now", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		status, err := on.Status(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return render(cmd, status, format)
+	})
+	addFormatFlag(command, &format)
+	return command
+}
+
+func (c *clusterFlags) outputs() *cobra.Command {
+	var format string
+	command := c.on("outputs", "Show the cluster's endpoints", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		outputs, err := on.Outputs()
+		if err != nil {
+			return err
+		}
+		return render(cmd, outputs, format)
+	})
+	addFormatFlag(command, &format)
+	return command
+}
+
+func (c *clusterFlags) destroy() *cobra.Command {
+	var format, confirm string
+	command := c.on("destroy", "Remove the cluster, and make sure that nothing is left", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		result, err := on.Destroy(cmd.Context(), confirm)
+		if err != nil {
+			return err
+		}
+		return render(cmd, result, format)
+	})
+	command.Flags().StringVar(&confirm, "confirm", "", "the cluster's name")
+	addFormatFlag(command, &format)
+	require(command, "confirm")
+	return command
+}
+
+func (c *clusterFlags) timeline() *cobra.Command {
+	var out string
+	command := c.on("timeline", "Copy the last run's time line, events and tools' output", func(_ *cobra.Command, on *lifecycle.Cluster) error {
+		folder, err := on.LastRun()
+		if err != nil {
+			return err
+		}
+		return os.CopyFS(out, os.DirFS(folder))
+	})
+	command.Flags().StringVar(&out, "out", "", "the folder to write to")
+	require(command, "out")
+	return command
+}
+
+// sealed prints what is secret under a key that the caller holds in memory, since an engine keeps on disk what a command
+// prints.
+func (c *clusterFlags) sealed(use, short string, get func(*lifecycle.Cluster, context.Context) ([]byte, error)) *cobra.Command {
+	return c.on(use, short, func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		key, err := base64.StdEncoding.DecodeString(os.Getenv(sealKeyVariable))
+		if err != nil || len(key) != 32 {
+			return fmt.Errorf("%s must hold 32 bytes in base64: the %s is printed only under a key", sealKeyVariable, use)
+		}
+		text, err := get(on, cmd.Context())
+		if err != nil {
+			return err
+		}
+		sealed, err := seal(key, text)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), base64.StdEncoding.EncodeToString(sealed))
+		return err
+	})
+}
+
+// seal encrypts with AES-256-GCM; the nonce stands in front.
+func seal(key, text []byte) ([]byte, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, aead.NonceSize())
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, err
+	}
+	return aead.Seal(nonce, nonce, text, nil), nil
+}

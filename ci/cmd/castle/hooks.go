@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/lifecycle"
+)
+
+// These commands are called by the layers' hooks; everything that they need comes by the environment that create gives.
+
+func newWaitCommand() *cobra.Command {
+	var timeout time.Duration
+	command := &cobra.Command{
+		Use:   "wait GATE",
+		Short: "Wait until all conditions of a gate hold",
+		Long: `Wait until all conditions of a gate hold. Everything is watched, or asked again
+several times a second; a wait that fails says what it waited for, what it saw
+last, for how long, and what to look at next.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hook, err := lifecycle.OpenHook()
+			if err != nil {
+				return err
+			}
+			defer hook.Close()
+			return hook.Wait(cmd.Context(), args[0], timeout)
+		},
+	}
+	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait")
+	return command
+}
+
+func newLayerCommand() *cobra.Command {
+	return hidden(&cobra.Command{
+		Use:       "layer start|end|fail NAME",
+		Short:     "Note in the event log where a layer stands",
+		Args:      cobra.ExactArgs(2),
+		ValidArgs: []string{"start", "end", "fail"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			hook, err := lifecycle.OpenHook()
+			if err != nil {
+				return err
+			}
+			defer hook.Close()
+			switch args[0] {
+			case "start":
+				return hook.LayerStarts(args[1])
+			case "end":
+				return hook.LayerEnds(args[1])
+			case "fail":
+				return hook.LayerFails(args[1])
+			}
+			return fmt.Errorf("a layer starts, ends or fails, and does not %s", args[0])
+		},
+	})
+}
+
+func newTalosCommand() *cobra.Command {
+	command := hidden(group("talos", "Bring the machines up"))
+	command.AddCommand(&cobra.Command{
+		Use:   "up",
+		Short: "Configure the machines and bootstrap etcd, where that is not done yet",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hook, err := lifecycle.OpenHook()
+			if err != nil {
+				return err
+			}
+			defer hook.Close()
+			return hook.TalosUp(cmd.Context())
+		},
+	})
+	return command
+}

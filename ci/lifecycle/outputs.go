@@ -1,0 +1,65 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Outputs are a cluster's endpoints.
+type Outputs struct {
+	Cluster    string   `json:"cluster"`
+	Kubernetes string   `json:"kubernetes"` // the API, at the virtual IP
+	Talos      []string `json:"talos"`      // the control planes
+	Workers    []string `json:"workers"`
+	Pool       []string `json:"loadBalancerPool"`
+	GitOps     string   `json:"gitops"` // repository, branch and path
+}
+
+// Outputs reads the description; nothing is asked.
+func (c *Cluster) Outputs() (Outputs, error) {
+	if err := c.load(); err != nil {
+		return Outputs{}, err
+	}
+	return c.outputs(), nil
+}
+
+func (c *Cluster) outputs() Outputs {
+	d := c.description
+	out := Outputs{
+		Cluster: d.Name, Kubernetes: d.Server(), Pool: d.LoadBalancer.Pool,
+		GitOps: fmt.Sprintf("%s, branch %s, path %s", d.GitOps.URL, d.GitOps.Branch, d.GitOps.Path),
+	}
+	for _, node := range d.ControlPlanes() {
+		out.Talos = append(out.Talos, node.Address.String())
+	}
+	for _, node := range d.Workers() {
+		out.Workers = append(out.Workers, node.Address.String())
+	}
+	return out
+}
+
+// Text is for a person.
+func (o Outputs) Text() string {
+	return fmt.Sprintf(`Kubernetes     %s
+Talos          %s
+workers        %s
+load balancer  %s
+GitOps         %s
+kubeconfig     dagger call kubeconfig --cluster %s plaintext > kubeconfig
+talosconfig    dagger call talosconfig --cluster %s plaintext > talosconfig
+time line      dagger call timeline --cluster %s export --path timeline
+`, o.Kubernetes, strings.Join(o.Talos, ", "), strings.Join(o.Workers, ", "), strings.Join(o.Pool, ", "), o.GitOps, o.Cluster, o.Cluster, o.Cluster)
+}
+
+// Render writes the outputs as text, json or markdown.
+func (o Outputs) Render(format string) (string, error) {
+	switch format {
+	case "json":
+		data, err := json.MarshalIndent(o, "", "  ")
+		return string(data) + "\n", err
+	case "markdown":
+		return "```text\n" + o.Text() + "```\n", nil
+	}
+	return o.Text(), nil
+}
