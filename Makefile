@@ -24,6 +24,10 @@ castle: ## Build the castle program into the cache folder
 setup: castle ## Make a Dagger engine ready; print what a shell needs: eval "$(make -s setup)"
 	@$(castle) setup --cache=$(cache)
 
+.PHONY: setup-create
+setup-create: castle ## The same, with the images that creating a cluster pulls
+	@$(castle) setup --group=create --cache=$(cache)
+
 .PHONY: demo
 demo: castle ## Publish this repository's blog to a registry and a Git remote of this machine's own
 	@$(castle) demo up --cache=$(cache)

@@ -98,26 +98,40 @@ func (d *described) container(ctx context.Context) (*dagger.Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.ageKey == nil {
-		return nil, fmt.Errorf("cluster %s has its secrets in a SOPS file: give the age key with --age-key (env:SOPS_AGE_KEY, file:PATH)", d.name)
+	enter, err := d.enter(ctx)
+	if err != nil {
+		return nil, err
 	}
 	container, err = d.castle.withLayerTools(ctx, container, d.terragrunt)
 	if err != nil {
 		return nil, err
 	}
-	container = uncached(container).WithSecretVariable("SOPS_AGE_KEY", d.ageKey)
+	return uncached(container).With(enter), nil
+}
+
+// enter gives a container the key, and for a sandbox the way into its world.
+func (d *described) enter(ctx context.Context) (dagger.WithContainerFunc, error) {
+	if d.ageKey == nil {
+		return nil, fmt.Errorf("cluster %s has its secrets in a SOPS file: give the age key with --age-key (env:SOPS_AGE_KEY, file:PATH)", d.name)
+	}
 	if !d.isSandbox() {
-		return container, nil
+		return func(container *dagger.Container) *dagger.Container {
+			return container.WithSecretVariable("SOPS_AGE_KEY", d.ageKey)
+		}, nil
 	}
 	world, err := d.world(ctx)
 	if err != nil {
 		return nil, err
 	}
 	proxy := fmt.Sprintf("http://%s:%d", sandboxHost, sandboxProxyPort)
-	return container.
-		WithServiceBinding(sandboxHost, world).
-		WithEnvVariable("HTTP_PROXY", proxy).
-		WithEnvVariable("HTTPS_PROXY", proxy), nil
+	return func(container *dagger.Container) *dagger.Container {
+		return container.
+			WithSecretVariable("SOPS_AGE_KEY", d.ageKey).
+			WithServiceBinding(sandboxHost, world).
+			WithEnvVariable("HTTP_PROXY", proxy).
+			WithEnvVariable("HTTPS_PROXY", proxy).
+			WithEnvVariable("http_proxy", proxy) // Git knows this name only
+	}, nil
 }
 
 // command runs castle on the cluster and returns what it prints.

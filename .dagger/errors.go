@@ -22,5 +22,10 @@ func plain(err error) error {
 	if said == "" {
 		return err
 	}
+	// What stands before castle's own message are the steps that led there; they
+	// were shown while it ran.
+	if i := strings.LastIndex("\n"+said, "\ncastle: "); i >= 0 {
+		said = said[i:]
+	}
 	return errors.New(strings.TrimPrefix(said, "castle: "))
 }

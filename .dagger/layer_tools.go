@@ -24,12 +24,15 @@ const terragruntRelease = "v1.1.0"
 
 // withLayerTools adds what the layers are run with: OpenTofu, its providers
 // where they come by file, Terragrunt, and the charts.
+//
+// They are copied into one folder, which is copied once: engine v0.19.10 ends in
+// a panic where a command's mounts include several parts of one image.
 func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container, terragrunt *dagger.Directory) (*dagger.Container, error) {
 	image, err := m.image("opentofu", "")
 	if err != nil {
 		return nil, err
 	}
-	container = container.WithMountedFile(tofuProgram, image.File(tofuProgram))
+	tools := dag.Directory().WithFile(tofuProgram, image.File(tofuProgram))
 
 	program := dag.HTTP(fmt.Sprintf("https://github.com/gruntwork-io/terragrunt/releases/download/%s/terragrunt_linux_amd64", terragruntRelease),
 		dagger.HTTPOpts{Permissions: 0o755})
@@ -40,19 +43,19 @@ func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container
 	if has {
 		program = image.File(terragruntProgram)
 	}
-	container = container.WithMountedFile(terragruntProgram, program)
+	tools = tools.WithFile(terragruntProgram, program)
 
 	if has, err = image.Exists(ctx, providersFolder); err != nil {
 		return nil, err
 	}
 	if has {
-		container = container.WithMountedDirectory(providersFolder, image.Directory(providersFolder))
+		tools = tools.WithDirectory(providersFolder, image.Directory(providersFolder))
 	}
 	charts, err := m.charts(ctx, image, terragrunt)
 	if err != nil {
 		return nil, err
 	}
-	return container.WithMountedDirectory(chartsFolder, charts), nil
+	return container.WithDirectory("/", tools).WithMountedDirectory(chartsFolder, charts), nil
 }
 
 // charts puts the layers' charts together, once for each list of them.

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"dagger/castle/internal/dagger"
 )
@@ -25,6 +28,11 @@ const (
 // same commit always gives the same digest: publishing it again changes
 // nothing. A tag that already holds something else is never overwritten. The
 // manifest is committed only after the registry has confirmed the digest.
+//
+// With --wait, Flux is asked to look at once, and the call ends when the
+// cluster's Deployment is available with the new image:
+// `dagger call publish-blog --wait --cluster blue`. For a sandbox, its own
+// registry, GitOps repository and token are the defaults.
 //
 // +cache="never"
 func (m *Castle) PublishBlog(
@@ -114,10 +122,68 @@ func (m *Castle) PublishBlog(
 	// Build and compare, but push nothing.
 	// +optional
 	dryRun bool,
+	// Wait until the cluster runs what was published.
+	// +optional
+	wait bool,
+	// How long to wait, such as 90s.
+	// +default="10m"
+	waitTimeout string,
+	// The cluster that rolls the blog out: a folder in live of the terragrunt
+	// folder. Its GitOps repository is the default of --gitops-url.
+	// +optional
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
+	// for a sandbox its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// For --wait on a cluster without a description: a kubeconfig's text
+	// (env:NAME, file:PATH) with all credentials in it.
+	// +optional
+	kubeconfig *dagger.Secret,
+	// The blog's Deployment.
+	// +default="blog/hugo-blog"
+	deployment string,
+	// The GitRepository that Flux fetches.
+	// +default="flux-system/flux-system"
+	fluxSource string,
+	// The Kustomization that is asked first to apply it.
+	// +default="flux-system/flux-system"
+	fluxKustomization string,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
+	rollout := rollout{
+		castle: m, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
+		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
+	}
+	if wait && (dryRun || pushBranch != "") {
+		return "", errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
+	}
+	if err := rollout.check(); err != nil {
+		return "", err
+	}
+	goal := goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken}
+	if cluster != "" {
+		var err error
+		if rollout.described, err = m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale}); err != nil {
+			return "", err
+		}
+		if goal, err = rollout.described.goal(ctx, goal); err != nil {
+			return "", err
+		}
+	}
+	enter, rolloutFlags, err := rollout.attach(ctx)
+	if err != nil {
+		return "", err
+	}
+
 	blog := blog{castle: m, source: source, path: path, timer: newTimer()}
 	export, err := blog.export(ctx, false)
 	if err != nil {
@@ -135,17 +201,19 @@ func (m *Castle) PublishBlog(
 		return "", plain(err)
 	}
 
-	return m.onManifest(ctx, append([]string{"publish", "--commit=/commit.json", "--layout=/image", "--tag-prefix=" + tagPrefix}, blog.timer.all()...), manifest{
-		url: gitopsUrl, branch: gitopsBranch, path: manifestPath,
-		image: image, container: container, resource: resource,
-		access:  gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts},
+	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--tag-prefix=" + tagPrefix},
+		blog.timer.all(), goal.flags(), rolloutFlags, []string{fmt.Sprintf("--wait=%t", wait)})
+	return m.onManifest(ctx, command, manifest{
+		url: goal.url, branch: goal.branch, path: manifestPath,
+		image: goal.image, container: container, resource: resource,
+		access:  gitAccess{token: goal.token, sshAgent: sshAgent, knownHosts: knownHosts},
 		service: gitopsService,
 	}, registry{
-		image: image, username: registryUsername, password: registryPassword, service: registryService,
+		image: goal.image, username: registryUsername, password: registryPassword, service: registryService,
 	}, gitCommit{
 		pushBranch: pushBranch, pinDigest: pinDigest, dryRun: dryRun,
 		authorName: authorName, authorEmail: authorEmail, signingKey: signingKey,
 	}, format, func(container *dagger.Container) *dagger.Container {
 		return container.WithMountedFile("/commit.json", export.file).WithMountedDirectory("/image", layout)
-	})
+	}, enter)
 }

@@ -29,12 +29,18 @@ var sandboxPrograms = []struct{ key, file string }{
 	{"kube-apiserver", "/usr/local/bin/kube-apiserver"},
 	{"kube-controller-manager", "/usr/local/bin/kube-controller-manager"},
 	{"kube-scheduler", "/usr/local/bin/kube-scheduler"},
-	{"kwok", "/usr/local/bin/kwok"},
 	{"metallb-controller", "/controller"},
 	{"external-secrets", "/bin/external-secrets"},
 	{"source-controller", "/usr/local/bin/source-controller"},
 	{"kustomize-controller", "/usr/local/bin/kustomize-controller"},
 	{"helm-controller", "/usr/local/bin/helm-controller"},
+}
+
+// worldSharing lets one world at a time have its volume.
+var worldSharing = dagger.ContainerWithMountedCacheOpts{Sharing: dagger.CacheSharingModeLocked}
+
+func (d *described) worldVolume() *dagger.CacheVolume {
+	return dag.CacheVolume("castle-world-" + d.name)
 }
 
 // world is the sandbox's world as a service. Its machines, its Git and its
@@ -53,21 +59,86 @@ func (d *described) world(ctx context.Context) (*dagger.Service, error) {
 	container := golang.
 		WithoutWorkdir().
 		WithMountedFile("/usr/local/bin/castle-sandbox", program).
-		WithMountedDirectory("/cluster", d.terragrunt.Directory(path.Join("live", d.name))).
-		WithMountedCache(worldMount, dag.CacheVolume("castle-world-"+d.name), dagger.ContainerWithMountedCacheOpts{Sharing: dagger.CacheSharingModeLocked})
-	args := []string{"castle-sandbox", "serve", "--cluster=/cluster", "--dir=" + worldMount, "--binaries=" + binariesFolder,
+		WithMountedDirectory(d.folder(), d.terragrunt.Directory(path.Join("live", d.name))).
+		WithMountedCache(worldMount, d.worldVolume(), worldSharing)
+	args := []string{"castle-sandbox", "serve", "--cluster=" + d.folder(), "--dir=" + worldMount, "--binaries=" + binariesFolder,
 		fmt.Sprintf("--listen=:%d", sandboxProxyPort), "--time-scale=" + d.sandbox.timeScale}
 	for _, fault := range d.sandbox.faults {
 		args = append(args, "--fault="+fault)
 	}
+	binaries := dag.Directory()
 	for _, program := range sandboxPrograms {
 		image, err := m.image(program.key, "")
 		if err != nil {
 			return nil, err
 		}
-		container = container.WithMountedFile(path.Join(binariesFolder, program.key), image.File(program.file))
+		binaries = binaries.WithFile(program.key, image.File(program.file))
 	}
 	return container.
+		WithMountedDirectory(binariesFolder, binaries).
 		WithExposedPort(sandboxProxyPort).
 		AsService(dagger.ContainerAsServiceOpts{Args: args, InsecureRootCapabilities: true}), nil
+}
+
+// Sandbox is a sandbox's world, as create left it, kept up for a look:
+//
+//	dagger call sandbox up --ports 3128:3128
+//	dagger call kubeconfig --cluster sandbox plaintext > kubeconfig
+//	HTTPS_PROXY=http://localhost:3128 kubectl --kubeconfig kubeconfig get pods -A
+//
+// +cache="never"
+func (m *Castle) Sandbox(
+	ctx context.Context,
+	// The cluster.
+	// +default="sandbox"
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// How much of a homelab's time the sandbox takes: 1 is real time, 0 none.
+	// +default="0.05"
+	timeScale string,
+	// What goes wrong in the sandbox, such as webhook-late=20s; several times.
+	// +optional
+	fault []string,
+) (*dagger.Service, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{timeScale: timeScale, faults: fault})
+	if err != nil {
+		return nil, err
+	}
+	if !d.isSandbox() {
+		return nil, fmt.Errorf("cluster %s is no sandbox: its platform is %s", cluster, d.platform)
+	}
+	return d.world(ctx)
+}
+
+// SandboxReset empties a sandbox: its machines, its Git repository, its
+// registry and the states of its layers are gone.
+//
+// +cache="never"
+func (m *Castle) SandboxReset(
+	ctx context.Context,
+	// The cluster.
+	// +default="sandbox"
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+) (string, error) {
+	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
+	if err != nil {
+		return "", err
+	}
+	if !d.isSandbox() {
+		return "", fmt.Errorf("cluster %s is no sandbox, and what it holds is not to be reset but destroyed", cluster)
+	}
+	container, err := d.stateful()
+	if err != nil {
+		return "", err
+	}
+	text, err := uncached(container).
+		WithMountedCache(worldMount, d.worldVolume(), worldSharing).
+		WithExec([]string{"castle", "cluster", "forget", "--folder=" + d.folder(), "--state=" + stateMount, "--world=" + worldMount}).
+		Stdout(ctx)
+	return text, plain(err)
 }

@@ -38,6 +38,13 @@ func (c *Cluster) Create(ctx context.Context) (*Result, error) {
 		if err != nil {
 			return err
 		}
+		err = c.removeUnfinished(ctx, run, access)
+		if err == nil {
+			err = c.noteUnfinished(ctx, access)
+		}
+		if err != nil {
+			return c.platformFailure(ctx, run, err)
+		}
 		return c.terragrunt(ctx, run, access, "apply", "-auto-approve")
 	})
 }
@@ -103,6 +110,14 @@ func (c *Cluster) secretsLayer(ctx context.Context, run *run, keep bool) (*acces
 	}
 	event.Phase, event.Result, event.Cause = timeline.PhaseEnd, timeline.ResultFailed, err.Error()
 	return nil, errors.Join(&Failure{Layer: LayerSecrets, Cause: err.Error(), Resume: c.resume(run.command), err: err}, run.log.Append(event))
+}
+
+// platformFailure tells that the layer platform could not even be started.
+func (c *Cluster) platformFailure(ctx context.Context, run *run, err error) error {
+	if ctx.Err() != nil {
+		return err // record tells of an interruption
+	}
+	return &Failure{Layer: LayerPlatform, Cause: err.Error(), Resume: c.resume(run.command), err: err}
 }
 
 // terragrunt runs a command in all layers, and tells which of them failed and why.

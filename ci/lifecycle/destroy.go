@@ -32,10 +32,16 @@ func (c *Cluster) Destroy(ctx context.Context, confirm string) (*Result, error) 
 		if err := c.reachable(ctx, access); err != nil {
 			return err
 		}
+		if err := c.removeUnfinished(ctx, run, access); err != nil {
+			return c.platformFailure(ctx, run, err)
+		}
 		if err := c.terragrunt(ctx, run, access, "destroy", "-auto-approve"); err != nil {
 			return err
 		}
-		return c.gone(ctx, access)
+		if err := c.gone(ctx, access); err != nil {
+			return err
+		}
+		return forgetUnfinished(c.State)
 	})
 }
 

@@ -145,6 +145,10 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// From here on the machines hold data, and none of them is a leftover any more.
+	if err := forgetUnfinished(os.Getenv(VariableState)); err != nil {
+		return err
+	}
 	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: func(event talos.Event) {
 		name := event.Step
 		if event.Node != "" {

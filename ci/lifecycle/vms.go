@@ -23,15 +23,21 @@ type vm struct {
 	Ours   bool   // it carries the cluster's tag
 }
 
-// vms lists the VMs in the cluster's range, in order of their ids.
-func (c *Cluster) vms(ctx context.Context, access *access) ([]vm, error) {
+// proxmox is a client of the cluster's Proxmox, to be given back when done.
+func (c *Cluster) proxmox(access *access) (client *proxmox.Client, done func()) {
 	token, _ := access.values.Get(secrets.ProxmoxAPIToken)
 	id, secret, _ := strings.Cut(token, "=")
 	transport := http.DefaultTransport.(*http.Transport).Clone() // keeps the proxy of the environment
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: c.description.Proxmox.Insecure}
-	defer transport.CloseIdleConnections()
-	client := proxmox.NewClient(strings.TrimSuffix(c.description.Proxmox.URL, "/")+"/api2/json",
+	client = proxmox.NewClient(strings.TrimSuffix(c.description.Proxmox.URL, "/")+"/api2/json",
 		proxmox.WithHTTPClient(&http.Client{Transport: transport, Timeout: 30 * time.Second}), proxmox.WithAPIToken(id, secret))
+	return client, transport.CloseIdleConnections
+}
+
+// vms lists the VMs in the cluster's range, in order of their ids.
+func (c *Cluster) vms(ctx context.Context, access *access) ([]vm, error) {
+	client, done := c.proxmox(access)
+	defer done()
 	cluster, err := client.Cluster(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask Proxmox at %s: %w", c.description.Proxmox.URL, err)

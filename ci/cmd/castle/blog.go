@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ const (
 func newBlogCommand() *cobra.Command {
 	command := group("blog", "The steps of publish-blog; they run inside castle's containers")
 	command.AddCommand(newExportCommand(), newReachableCommand(), newImageCommand(), newArchiveCommand(), newPublishCommand(),
-		newRollbackCommand(), newHistoryCommand(), newCheckCommand(), newPullCommand())
+		newWaitBlogCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(), newPullCommand())
 	return command
 }
 
@@ -187,6 +188,8 @@ func addCommitFlags(command *cobra.Command, update *gitops.UpdateRequest) {
 func newPublishCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options publish.Options
+	var rollout rolloutFlags
+	var wait bool
 	var commitFile, began, format string
 	var steps []string
 	command := &cobra.Command{
@@ -210,6 +213,14 @@ func newPublishCommand() *cobra.Command {
 					return err
 				}
 			}
+			if wait {
+				if manifest.update.DryRun || manifest.update.PushBranch != "" {
+					return errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
+				}
+				if options.Waiter, err = rollout.open(cmd); err != nil {
+					return fmt.Errorf("nothing is published yet, since its rollout could not be waited for: %w", err)
+				}
+			}
 			stop, err := manifest.start(cmd.Context())
 			if err != nil {
 				return err
@@ -219,10 +230,10 @@ func newPublishCommand() *cobra.Command {
 			options.DryRun = manifest.update.DryRun
 			options.Registry.Password = os.Getenv(registryPasswordVariable)
 			result, err := publish.Run(cmd.Context(), options)
-			if err != nil {
+			if _, unseen := errors.AsType[*publish.RolloutError](err); err != nil && !unseen {
 				return err
 			}
-			return render(cmd, result, format)
+			return errors.Join(render(cmd, result, format), err)
 		},
 	}
 	manifest.add(command)
@@ -234,6 +245,8 @@ func newPublishCommand() *cobra.Command {
 	addRegistryFlags(command, &options.Registry)
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")
+	flags.BoolVar(&wait, "wait", false, "wait until the cluster runs what was published")
+	rollout.add(command)
 	addFormatFlag(command, &format)
 	require(command, "commit", "layout")
 	return command

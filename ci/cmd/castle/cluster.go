@@ -51,7 +51,7 @@ func newClusterCommand() *cobra.Command {
 	var c clusterFlags
 	c.add(command)
 	command.AddCommand(
-		c.validate(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(),
+		c.validate(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(), c.forget(),
 		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", (*lifecycle.Cluster).Kubeconfig),
 		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", (*lifecycle.Cluster).Talosconfig),
 	)
@@ -145,6 +145,20 @@ func (c *clusterFlags) timeline() *cobra.Command {
 	})
 	command.Flags().StringVar(&out, "out", "", "the folder to write to")
 	require(command, "out")
+	return command
+}
+
+func (c *clusterFlags) forget() *cobra.Command {
+	var world string
+	command := hidden(c.on("forget", "Empty a sandbox's world and its states", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+		if err := on.Forget(world); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "the sandbox is empty")
+		return err
+	}))
+	command.Flags().StringVar(&world, "world", "", "the folder that holds the world")
+	require(command, "world")
 	return command
 }
 

@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getsops/sops/v3/decrypt"
+	"go.yaml.in/yaml/v3"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"tazlab.net/castle/ci/lifecycle"
+	"tazlab.net/castle/ci/timeline"
+)
+
+// sandboxCluster is the cluster of the whole story below. Its world is a cache volume of the engine, emptied first.
+const sandboxCluster = "sandbox"
+
+// scale is how much of a homelab's time the story takes.
+const scale = "--time-scale=0.05"
+
+// TestASandboxIsCreatedUsedAndDestroyed is one story, because every part of it needs the one before.
+func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
+	began := time.Now().Add(-time.Second)
+	mustCall(t, nil, "sandbox-reset", "--cluster="+sandboxCluster)
+	on := []string{"--cluster=" + sandboxCluster, scale}
+
+	t.Run("plan shows everything as new", func(t *testing.T) {
+		plan := mustCall(t, nil, append([]string{"plan"}, on...)...)
+		for _, want := range []string{"Plan: 5 to add", `proxmox_virtual_environment_vm.node["sandbox-cp-1"] will be created`} {
+			if !strings.Contains(plan, want) {
+				t.Errorf("%q is not in:\n%s", want, plan)
+			}
+		}
+	})
+	t.Run("create", func(t *testing.T) {
+		done := call(t, nil, append([]string{"create", "--format=JSON"}, on...)...)
+		if done.err != nil {
+			t.Fatalf("%v\n%s", done.err, done.stderr)
+		}
+		var result lifecycle.Result
+		if err := json.Unmarshal([]byte(done.stdout), &result); err != nil {
+			t.Fatal(err)
+		}
+		if result.Timeline.Result != timeline.ResultOK || len(result.Timeline.Layers) != 6 {
+			t.Errorf("got %+v", result.Timeline)
+		}
+		if !strings.Contains(done.stderr, "gate webhook metallb-webhook-service in metallb-system: ok") {
+			t.Errorf("no step line of a gate in:\n%s", done.stderr)
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	t.Run("status sees all gates hold", func(t *testing.T) {
+		var status lifecycle.Status
+		if err := json.Unmarshal([]byte(mustCall(t, nil, append([]string{"status", "--format=JSON"}, on...)...)), &status); err != nil {
+			t.Fatal(err)
+		}
+		for _, gate := range status.Gates {
+			if !gate.Holds {
+				t.Errorf("%+v", gate)
+			}
+		}
+		if len(status.Gates) < 10 || len(status.Nodes) != 5 {
+			t.Errorf("got %+v", status)
+		}
+	})
+	t.Run("a second create changes nothing", func(t *testing.T) {
+		mustCall(t, nil, append([]string{"create"}, on...)...)
+		folder := filepath.Join(t.TempDir(), "timeline")
+		mustCall(t, nil, "timeline", "--cluster="+sandboxCluster, "export", "--path="+folder)
+		for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
+			log, err := os.ReadFile(filepath.Join(folder, "log", layer+".log"))
+			if err != nil || !bytes.Contains(log, []byte("0 added, 0 changed, 0 destroyed")) {
+				t.Errorf("%s: %v\n%s", layer, err, log)
+			}
+		}
+		page, err := os.ReadFile(filepath.Join(folder, "timeline.html"))
+		if err != nil || !bytes.Contains(page, []byte("<svg")) && !bytes.Contains(page, []byte("<table")) {
+			t.Errorf("the time line is no page: %v", err)
+		}
+	})
+	t.Run("publish-blog waits for the pod", func(t *testing.T) {
+		out := mustCall(t, nil, append([]string{"publish-blog", "--source=" + newBlog(t), "--wait"}, on...)...)
+		if !strings.Contains(out, "available") {
+			t.Errorf("got %s", out)
+		}
+	})
+	t.Run("no secret is left", func(t *testing.T) {
+		kubeconfig := mustCall(t, nil, append(append([]string{"kubeconfig"}, on...), "plaintext")...)
+		config, err := clientcmd.Load([]byte(kubeconfig))
+		if err != nil || len(config.AuthInfos) != 1 {
+			t.Fatalf("%v: %d users", err, len(config.AuthInfos))
+		}
+		canaries := bootstrapSecrets(t)
+		for _, user := range config.AuthInfos {
+			canaries = append(canaries, []byte(base64.StdEncoding.EncodeToString(user.ClientKeyData)), user.ClientKeyData)
+		}
+		look := func(place string, data []byte) {
+			for _, canary := range canaries {
+				if bytes.Contains(data, canary) {
+					t.Errorf("a secret is in %s", place)
+				}
+			}
+		}
+		printed := bytes.ReplaceAll(transcript.Bytes(), []byte(kubeconfig), nil)
+		look("what dagger printed", printed)
+		if ownEngine() {
+			files := lookInFolder(t, filepath.Join(os.Getenv("CASTLE_CACHE"), "engine"), began, look)
+			t.Logf("searched %d files that the engine wrote meanwhile", files)
+		}
+	})
+	t.Run("destroy is refused without its confirmation", func(t *testing.T) {
+		if done := call(t, nil, append([]string{"destroy", "--confirm=blue"}, on...)...); done.err == nil || !strings.Contains(done.stderr, "--confirm sandbox") {
+			t.Errorf("%v\n%s", done.err, done.stderr)
+		}
+	})
+	t.Run("destroy leaves nothing", func(t *testing.T) {
+		mustCall(t, nil, append([]string{"destroy", "--confirm=" + sandboxCluster}, on...)...)
+		var status lifecycle.Status
+		if err := json.Unmarshal([]byte(mustCall(t, nil, append([]string{"status", "--format=JSON"}, on...)...)), &status); err != nil {
+			t.Fatal(err)
+		}
+		for _, layer := range status.Layers {
+			if layer.Resources != 0 {
+				t.Errorf("%+v", layer)
+			}
+		}
+		for _, node := range status.Nodes {
+			if node.VM != "absent" {
+				t.Errorf("%+v", node)
+			}
+		}
+	})
+}
+
+// bootstrapSecrets are those of the SOPS file that the world itself does not hold in clear.
+func bootstrapSecrets(t *testing.T) [][]byte {
+	t.Helper()
+	live := filepath.Join(root(t), "terragrunt", "live", sandboxCluster)
+	key, err := os.ReadFile(filepath.Join(live, "age.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SOPS_AGE_KEY", string(key))
+	clear, err := decrypt.File(filepath.Join(live, "secrets.sops.yaml"), "yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]string
+	if err := yaml.Unmarshal(clear, &values); err != nil {
+		t.Fatal(err)
+	}
+	return [][]byte{[]byte(values["STATE_PASSPHRASE"])}
+}
+
+func TestAnInvalidDescriptionRunsNothing(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(root(t), "terragrunt"))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "live", sandboxCluster, "cluster.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.ReplaceAll(text, []byte("192.168.77.212,"), []byte("192.168.78.212,"))
+	text = bytes.ReplaceAll(text, []byte("gateway: 192.168.77.1"), []byte("gateway: 192.168.77.213"))
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, function := range []string{"validate", "create"} {
+		done := call(t, nil, function, "--cluster="+sandboxCluster, "--terragrunt="+folder)
+		if done.err == nil || !strings.Contains(done.stderr, "192.168.78.212") || !strings.Contains(done.stderr, "gateway") {
+			t.Errorf("%s: %v\n%s", function, done.err, done.stderr)
+		}
+	}
+}
