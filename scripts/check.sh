@@ -16,6 +16,6 @@ else
 	echo "shellcheck is not installed: the scripts were not checked" >&2
 	[ -z "${CASTLE_REQUIRE_ALL:-}" ] || exit 1
 fi
-# The end-to-end tests want an engine; scripts/test.sh runs them.
-mapfile -t packages < <(go list ./... | grep -Ev "/ci/(e2e|dockertest)$")
+# The end-to-end tests want an engine or tools; scripts/test.sh runs them.
+mapfile -t packages < <(go list ./... | grep -Ev "/ci/(e2e|dockertest|scenarios)$")
 go test -timeout 20m "${@:---short}" "${packages[@]}"

@@ -7,24 +7,33 @@ export CASTLE=$1 CASTLE_CACHE=$2
 
 # What the tests use beside Go and Git. The engine's own packages are installed
 # by `castle setup`.
-packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns)
+packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns chromium)
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$CASTLE" packages "${packages[@]}"
 fi
 
 step() { printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"; }
 
-# One of the unit tests runs Hugo itself.
+# A setting of the user's own would be read by the OpenTofu that the tests run.
+unset TF_CLI_CONFIG_FILE
+
+# Unit tests run these programs themselves; without them they are skipped.
 if [ -n "${CASTLE_REQUIRE_ALL:-}" ]; then
-	PATH=$("$CASTLE" tool hugo --cache="$CASTLE_CACHE"):$PATH
+	step "the tools, from Go modules"
+	folders=$("$CASTLE" tool --cache="$CASTLE_CACHE" hugo tofu terragrunt etcd kubernetes metallb external-secrets \
+		source-controller kustomize-controller helm-controller provider-{proxmox,helm,kubernetes,kubectl})
+	PATH=${folders//$'\n'/:}:$PATH
 fi
 
 step "vet, lint, unit and integration tests"
 scripts/check.sh -count=1
 
 step "the engine"
-variables=$("$CASTLE" setup --cache="$CASTLE_CACHE")
+variables=$("$CASTLE" setup --group=create --cache="$CASTLE_CACHE")
 eval "$variables"
+
+step "create, against the proving ground"
+go test -count=1 -timeout 30m -v ./ci/scenarios
 
 # -v, so that the output says what ran. One package after the other: both keep
 # two cores busy.

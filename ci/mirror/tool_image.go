@@ -38,15 +38,12 @@ var toolImages = map[string]toolImage{
 	"kube-apiserver":          oneProgram(kubernetes, "kubernetes", "kube-apiserver", "usr/local/bin/kube-apiserver").command("kube-apiserver"),
 	"kube-controller-manager": oneProgram(kubernetes, "kubernetes", "kube-controller-manager", "usr/local/bin/kube-controller-manager").command("kube-controller-manager"),
 	"kube-scheduler":          oneProgram(kubernetes, "kubernetes", "kube-scheduler", "usr/local/bin/kube-scheduler").command("kube-scheduler"),
-	"kubectl":                 oneProgram(kubernetes, "kubernetes", "kubectl", "bin/kubectl").entry("/bin/kubectl"),
-	"kwok":                    oneProgram("sigs.k8s.io/kwok", "kwok", "kwok", "usr/local/bin/kwok").entry("/usr/local/bin/kwok"),
 	"metallb-controller":      oneProgram("go.universe.tf/metallb", "metallb", "controller", "controller").entry("/controller"),
 	"external-secrets": oneProgram("github.com/external-secrets/external-secrets", "external-secrets", "external-secrets",
 		"bin/external-secrets").entry("/bin/external-secrets"),
 	"source-controller":    flux("source-controller"),
 	"kustomize-controller": flux("kustomize-controller"),
 	"helm-controller":      flux("helm-controller"),
-	"versitygw":            oneProgram("github.com/versity/versitygw", "versitygw", "versitygw", "usr/local/bin/versitygw").entry("/usr/local/bin/versitygw"),
 	"opentofu":             opentofu(),
 }
 

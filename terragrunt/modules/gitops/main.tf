@@ -98,8 +98,11 @@ resource "kubectl_manifest" "kustomization" {
       path          = "./${var.cluster.gitops.path}"
       prune         = true
       wait          = true
-      sourceRef     = { kind = "GitRepository", name = "flux-system" }
-      decryption    = { provider = "sops", secretRef = { name = "sops-age" } }
+      # The controllers go after this. What it applied has finalizers of theirs, such as further Kustomizations: gone
+      # before it is, or their namespace would never be.
+      deletionPolicy = "WaitForTermination"
+      sourceRef      = { kind = "GitRepository", name = "flux-system" }
+      decryption     = { provider = "sops", secretRef = { name = "sops-age" } }
     }
   })
 
