@@ -29,7 +29,7 @@ setup-create: castle ## The same, with the images that creating a cluster pulls
 	@$(castle) setup --group=create --cache=$(cache)
 
 .PHONY: demo
-demo: castle ## Publish this repository's blog to a registry and a Git remote of this machine's own
+demo: castle ## Publish this repository's blog on this machine alone, create a cluster in the sandbox, publish into it
 	@$(castle) demo up --cache=$(cache)
 
 .PHONY: demo-down

@@ -192,6 +192,7 @@ func (m *Castle) PublishBlog(
 	if err := blog.reachable(ctx, export, gitAccess{token: sourceToken, sshAgent: sshAgent, knownHosts: knownHosts}); err != nil {
 		return "", plain(err)
 	}
+	rollout.powerOn(ctx)
 	public, err := blog.hugo(ctx, export, baseUrl)
 	if err != nil {
 		return "", plain(err)

@@ -155,6 +155,17 @@ func (r rollout) attach(ctx context.Context) (dagger.WithContainerFunc, []string
 	}, append(flags, "--cluster-folder="+r.described.folder()), nil
 }
 
+// powerOn has a sandbox's world come up while the image is still being built. A
+// failure is found where the world is needed.
+func (r rollout) powerOn(ctx context.Context) {
+	if r.described == nil || !r.described.isSandbox() {
+		return
+	}
+	if world, err := r.described.world(ctx); err == nil {
+		go func() { _, _ = world.Start(ctx) }()
+	}
+}
+
 // The defaults of publish-blog's arguments that a named cluster changes.
 const (
 	defaultImage        = "tazzo/tazlab.net"

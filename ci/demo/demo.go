@@ -34,6 +34,8 @@ type Demo struct {
 	Source string
 	// Setup makes an engine ready.
 	Setup setup.Setup
+	// Images makes the images of the cluster's pipelines ready for the engine.
+	Images func(context.Context, setup.Plan) error
 	// Serve is the command that calls World.Serve on Dir.
 	Serve []string
 	// Out and Log are for what is shown and for progress.
@@ -76,6 +78,12 @@ func (d Demo) Up(ctx context.Context) error {
 		return err
 	}
 	if err := d.showPage(ctx, environment, result); err != nil {
+		return err
+	}
+	if err := d.Images(ctx, plan); err != nil {
+		return err
+	}
+	if err := d.cluster(ctx, environment); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.Out, "\nThe registry (%s) and the Git remote (%s) stay up; `make demo-down` removes them.\n", d.World().Registry, d.World().Git)
@@ -134,11 +142,16 @@ func (d Demo) serveWorld(ctx context.Context, password string) error {
 // call is a `dagger call` of the checkout's own module, with the arguments that
 // every function on the demo's registry takes.
 func (d Demo) call(ctx context.Context, environment []string, function string, args ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, "dagger", append([]string{"call", function,
+	return d.dagger(ctx, environment, append([]string{"call", function,
 		"--image=" + d.World().image(),
 		"--registry-username=" + username, "--registry-password=env:" + passwordVariable,
 		"--registry-service=tcp://" + d.World().Registry,
 	}, args...)...)
+}
+
+// dagger is a dagger command in the checkout, which ends when ctx does.
+func (d Demo) dagger(ctx context.Context, environment []string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "dagger", args...)
 	if path, err := lookPathIn(environment, "dagger"); err == nil {
 		command.Path, command.Err = path, nil
 	}

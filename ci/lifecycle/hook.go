@@ -151,7 +151,7 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 	}
 	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: func(event talos.Event) {
 		name := event.Step
-		if event.Node != "" {
+		if event.Step == talos.StepMachine { // one for each node; the others are the cluster's
 			name = event.Node
 		}
 		h.append(timeline.Event{Time: event.Time, Kind: timeline.KindStep, Layer: LayerPlatform, Name: name,

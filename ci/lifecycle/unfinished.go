@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,8 +130,9 @@ func (c *Cluster) removeLeftover(ctx context.Context, run *run, access *access, 
 			return nil
 		case gone:
 			return tell(timeline.PhaseEnd, timeline.ResultOK, "")
-		case err != nil:
+		case err != nil || ctx.Err() != nil:
 			if tries++; tries >= removalTries || ctx.Err() != nil {
+				err = cmp.Or(err, ctx.Err())
 				err = fmt.Errorf("VM %d was left unfinished by an earlier create and cannot be removed: %w", node.VMID, err)
 				return errors.Join(err, tell(timeline.PhaseEnd, timeline.ResultFailed, err.Error()))
 			}
@@ -143,7 +145,6 @@ func (c *Cluster) removeLeftover(ctx context.Context, run *run, access *access, 
 		select {
 		case <-time.After(removalEvery):
 		case <-ctx.Done():
-			tries, err = removalTries, ctx.Err()
 		}
 	}
 }

@@ -6,6 +6,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,13 +32,15 @@ type Options struct {
 	Update     gitops.UpdateRequest
 	// DryRun compares and pushes nothing.
 	DryRun bool
+	// Waiter is asked for the rollout of what was published; nil: nobody waits for it.
+	Waiter Waiter
 	// Began is when the whole run began, and Steps are those done already.
 	Began time.Time
 	Steps []Step
 }
 
 // Run publishes. The result is complete only without an error; with one it
-// holds what was done until then.
+// holds what was done until then. A *RolloutError says that all was published.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
 	result = Result{
@@ -67,9 +70,11 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	update.Selector.Image, update.Tag, update.Digest = o.Image, tag, result.Image.Digest
 	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
 	update.DryRun = o.DryRun
+	var named string // the image as the manifest has it
 	err = result.step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
 		result.GitOps = gitOpsOf(o.Repository, update.Path, updated)
+		named = updated.Change.New.String()
 		return err
 	})
 	if err != nil && o.DryRun {
@@ -79,7 +84,19 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		return result, fmt.Errorf("update the manifest (the image %s is in the registry): %w", reference, err)
 	}
 	result.Changed = result.GitOps.Changed || !result.Image.AlreadyThere
-	return result, nil
+	if o.Waiter == nil || o.DryRun {
+		return result, nil
+	}
+	pushed := time.Now()
+	err = result.step("wait for the rollout", func() error {
+		var err error
+		result.Rollout, err = Wait(ctx, o.Waiter, result.GitOps.Commit, named, pushed)
+		return err
+	})
+	if unseen, ok := errors.AsType[*RolloutError](err); ok {
+		unseen.Published = result.done()
+	}
+	return result, err
 }
 
 // push pushes the image, or in a dry run says what a push would find.

@@ -14,13 +14,15 @@ type Result struct {
 	// Changed says whether the registry or the GitOps repository changed.
 	Changed bool `json:"changed"`
 	// Rollback says that the image was published before and nothing was built.
-	Rollback bool    `json:"rollback"`
-	DryRun   bool    `json:"dryRun"`
-	Source   Source  `json:"source"`
-	Image    Image   `json:"image"`
-	GitOps   GitOps  `json:"gitops"`
-	Steps    []Step  `json:"steps"`
-	Seconds  float64 `json:"seconds"`
+	Rollback bool   `json:"rollback"`
+	DryRun   bool   `json:"dryRun"`
+	Source   Source `json:"source"`
+	Image    Image  `json:"image"`
+	GitOps   GitOps `json:"gitops"`
+	// Rollout is there where it was waited for.
+	Rollout *Rollout `json:"rollout,omitempty"`
+	Steps   []Step   `json:"steps"`
+	Seconds float64  `json:"seconds"`
 }
 
 // Source is the commit that was published.
@@ -77,6 +79,13 @@ func ParseStep(text string) (Step, error) {
 
 // headline says in one sentence what happened.
 func (r Result) headline() string {
+	if r.Rollout != nil && !r.Rollout.Available {
+		return r.outcome() + ", but its rollout was not seen"
+	}
+	return r.outcome()
+}
+
+func (r Result) outcome() string {
 	switch {
 	case r.DryRun && r.GitOps.Changed:
 		return "Dry run: nothing was pushed. This would be the change"
@@ -118,6 +127,9 @@ func (r Result) rows() []row {
 			commit += fmt.Sprintf(" (pushed at attempt %d, others were faster)", r.GitOps.Attempts)
 		}
 		rows = append(rows, row{"gitops commit", commit})
+	}
+	if r.Rollout != nil {
+		rows = append(rows, r.Rollout.rows(r.GitOps.Changed)...)
 	}
 	return rows
 }

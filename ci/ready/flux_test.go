@@ -29,7 +29,7 @@ func withFlux(t *testing.T) flux {
 	server.InstallCRDs("flux-source", "gitrepositories")
 	server.InstallCRDs("flux-kustomize", "kustomizations")
 	t.Cleanup(func() {
-		for _, name := range []string{"flux-system", "apps"} {
+		for _, name := range []string{"flux-system", "apps", "base"} {
 			server.remove(name)
 		}
 	})
@@ -40,7 +40,7 @@ func (f flux) remove(name string) {
 	ctx := context.Background()
 	_ = f.Client().Resource(kustomizations).Namespace("flux-system").Delete(ctx, name, metav1.DeleteOptions{})
 	_ = f.Client().Resource(gitRepositories).Namespace("flux-system").Delete(ctx, name, metav1.DeleteOptions{})
-	_ = f.Client().Resource(deployments).Namespace("blog").Delete(ctx, "blog", metav1.DeleteOptions{})
+	_ = f.Client().Resource(deployments).Namespace("blog").Delete(ctx, "hugo-blog", metav1.DeleteOptions{})
 }
 
 const anyTime = "2026-01-01T00:00:00Z"
@@ -64,9 +64,9 @@ func (f flux) kustomization(name, ready, revision string) {
 
 func (f flux) blog(image, available string) {
 	f.Put(deployments, `{apiVersion: apps/v1, kind: Deployment,
-		metadata: {name: blog, namespace: blog, labels: {kustomize.toolkit.fluxcd.io/name: apps, kustomize.toolkit.fluxcd.io/namespace: flux-system}},
+		metadata: {name: hugo-blog, namespace: blog, labels: {kustomize.toolkit.fluxcd.io/name: apps, kustomize.toolkit.fluxcd.io/namespace: flux-system}},
 		spec: {replicas: 1, selector: {matchLabels: {app: blog}}, template: {metadata: {labels: {app: blog}}, spec: {containers: [{name: blog, image: "`+image+`"}]}}}}`)
-	now, err := f.Client().Resource(deployments).Namespace("blog").Get(context.Background(), "blog", metav1.GetOptions{})
+	now, err := f.Client().Resource(deployments).Namespace("blog").Get(context.Background(), "hugo-blog", metav1.GetOptions{})
 	if err != nil {
 		panic(err)
 	}
@@ -143,14 +143,25 @@ func (f flux) asked(t *testing.T, kube *Kube, kustomization bool, last string) s
 	return token
 }
 
-func beginRollout(t *testing.T, kube *Kube) *watching {
-	w := &watching{t: t, fresh: make(chan struct{}, 1), ended: make(chan error, 1)}
+// rolling is a wait for a rollout whose outcome can be looked at when it has ended.
+type rolling struct {
+	*watching
+	seen Rollout
+}
+
+func beginRollout(t *testing.T, env Env) *rolling {
+	w := &rolling{watching: &watching{t: t, fresh: make(chan struct{}, 1), ended: make(chan error, 1)}}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	env := Env{Kube: kube, Revision: newCommit, Image: "registry/blog:new"}
-	go func() { w.ended <- WaitRollout(ctx, env, time.Minute, w.event) }()
+	go func() {
+		seen, err := WaitRollout(ctx, env, time.Minute, w.event)
+		w.seen = seen
+		w.ended <- err
+	}()
 	return w
 }
+
+func ofNew(kube *Kube) Env { return Env{Kube: kube, Revision: newCommit, Image: "registry/blog:new"} }
 
 func TestARolloutIsAskedForAndSeenThrough(t *testing.T) {
 	server := withFlux(t)
@@ -159,7 +170,7 @@ func TestARolloutIsAskedForAndSeenThrough(t *testing.T) {
 	server.kustomization("flux-system", "True", oldRevision)
 	server.kustomization("apps", "True", oldRevision)
 	server.blog("registry/blog:old", "available")
-	rollout := beginRollout(t, kube)
+	rollout := beginRollout(t, ofNew(kube))
 
 	server.asked(t, kube, false, "")
 	rollout.sees("at " + oldRevision + ", not yet at " + newCommit)
@@ -172,6 +183,9 @@ func TestARolloutIsAskedForAndSeenThrough(t *testing.T) {
 	if took := rollout.opens(); took > time.Second {
 		t.Errorf("noticed %s after the pod was available", took)
 	}
+	if want := (Rollout{newRevision, "registry/blog:new"}); rollout.seen != want {
+		t.Errorf("saw %v, want %v", rollout.seen, want)
+	}
 }
 
 func TestARolloutThatWasReplacedEndsTheWait(t *testing.T) {
@@ -181,7 +195,7 @@ func TestARolloutThatWasReplacedEndsTheWait(t *testing.T) {
 	server.kustomization("flux-system", "True", oldRevision)
 	server.kustomization("apps", "True", oldRevision)
 	server.blog("registry/blog:old", "available")
-	rollout := beginRollout(t, kube)
+	rollout := beginRollout(t, ofNew(kube))
 
 	token := server.asked(t, kube, false, "")
 	server.source("True", "Succeeded", laterCommit, token)
@@ -202,7 +216,7 @@ func TestASuspendedSourceEndsTheWait(t *testing.T) {
 	server.kustomization("flux-system", "True", oldRevision)
 	server.Put(gitRepositories, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system},
 		spec: {url: "https://192.0.2.12/tazlab-k8s.git", interval: 1m, suspend: true}}`)
-	if err := beginRollout(t, kube).fails(); !strings.Contains(err.Error(), "flux resume source git flux-system") {
+	if err := beginRollout(t, ofNew(kube)).fails(); !strings.Contains(err.Error(), "flux resume source git flux-system") {
 		t.Errorf("the error does not say how to go on: %v", err)
 	}
 }

@@ -19,6 +19,8 @@ type Env struct {
 	Revision string
 	// Image is what the blog must run. Empty: whatever its Deployment names.
 	Image string
+	// Delivery is how the blog gets into the cluster, for the gate blog and for WaitRollout.
+	Delivery Delivery
 	// LookOnly leaves out the conditions that create something to see whether it works.
 	LookOnly bool
 }
@@ -37,7 +39,6 @@ func (r row) Next() string { return r.next }
 var (
 	fluxSource = Object{"flux-system", "flux-system"}
 	fluxRoot   = Object{"flux-system", "flux-system"}
-	blog       = Object{"blog", "blog"}
 )
 
 // gates lists all gates in the layers' order.
@@ -138,6 +139,7 @@ func gitops(e Env) []row {
 }
 
 func blogRows(e Env) []row {
+	blog := e.Delivery.complete().Deployment
 	return []row{
 		{"Deployment " + blog.Name + " in " + blog.Namespace, e.Kube.Objects(deployments, blog.Namespace, runs(e.Image), blog.Name), "kubectl -n " + blog.Namespace + " get deployments,pods"},
 	}

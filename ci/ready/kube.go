@@ -48,27 +48,28 @@ func KubeFromEnv(getenv func(string) string) (*Kube, error) {
 
 // NewKube connects to the API at host, a URL such as "https://192.168.1.210:6443"; the rest is PEM.
 func NewKube(host string, ca, clientCert, clientKey []byte) (*Kube, error) {
+	return newKube(&rest.Config{Host: host, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: clientCert, KeyData: clientKey}})
+}
+
+// newKube connects with a configuration that names the API and the credentials, and settles how it is talked to.
+func newKube(config *rest.Config) (*Kube, error) {
 	dialer := &net.Dialer{
 		Timeout: 3 * time.Second,
 		// A virtual IP that moves leaves connections to its last holder behind, and nobody closes those.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 3},
 	}
-	config := &rest.Config{
-		Host: host,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData: ca, CertData: clientCert, KeyData: clientKey,
-			// HTTP/2 would put all watches into one connection, and all would stall with it until its ping fails.
-			NextProtos: []string{"http/1.1"},
-		},
-		Proxy: http.ProxyFromEnvironment,
-		Dial:  dialer.DialContext,
-		QPS:   -1, // the waits pace themselves
-		// Warnings would be said at every try, in the middle of a calm log.
-		WarningHandler: rest.NoWarnings{},
+	config.Dial = dialer.DialContext
+	if config.Proxy == nil {
+		config.Proxy = http.ProxyFromEnvironment
 	}
+	// HTTP/2 would put all watches into one connection, and all would stall with it until its ping fails.
+	config.NextProtos = []string{"http/1.1"}
+	config.QPS = -1 // the waits pace themselves
+	// Warnings would be said at every try, in the middle of a calm log.
+	config.WarningHandler = rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", host, err)
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
 	return &Kube{config: config, dynamic: client, grace: credentialsGrace}, nil
 }

@@ -56,6 +56,9 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 				return Configured, nil
 			}
 			result, err := n.update(ctx, r.configs[n.Name])
+			if err == nil && r.seen(n).fresh {
+				return Configured, nil // it took the configuration, and the answer to that was lost
+			}
 			if err == nil || !passing(err) {
 				return result, err
 			}

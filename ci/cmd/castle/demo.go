@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -12,7 +13,7 @@ import (
 
 func newDemoCommand() *cobra.Command {
 	var h host
-	command := group("demo", "Publish this repository's blog to a registry and a Git remote of this machine's own")
+	command := group("demo", "Publish this repository's blog on this machine alone, and create a cluster in the sandbox")
 	h.add(command)
 	on := func(use, short string, do func(*cobra.Command, demo.Demo) error) *cobra.Command {
 		return &cobra.Command{
@@ -41,6 +42,7 @@ func newDemoCommand() *cobra.Command {
 }
 
 func (h *host) demo(cmd *cobra.Command) (demo.Demo, error) {
+	h.groups = []string{"create"}
 	own, err := h.engine(cmd.Context(), cmd.ErrOrStderr())
 	if err != nil {
 		return demo.Demo{}, err
@@ -57,8 +59,11 @@ func (h *host) demo(cmd *cobra.Command) (demo.Demo, error) {
 		Dir:    filepath.Join(h.cache, "demo"),
 		Source: source,
 		Setup:  setup.Setup{Engine: own, Log: cmd.ErrOrStderr()},
-		Serve:  []string{program, "demo", "serve", "--cache=" + h.cache, "--images=" + h.images, "--mirror=" + mirrorNever},
-		Out:    cmd.OutOrStdout(),
-		Log:    cmd.ErrOrStderr(),
+		Images: func(ctx context.Context, plan setup.Plan) error {
+			return h.addGroups(ctx, plan, own, cmd.ErrOrStderr())
+		},
+		Serve: []string{program, "demo", "serve", "--cache=" + h.cache, "--images=" + h.images, "--mirror=" + mirrorNever},
+		Out:   cmd.OutOrStdout(),
+		Log:   cmd.ErrOrStderr(),
 	}, nil
 }

@@ -1,0 +1,34 @@
+package talos
+
+import (
+	"context"
+	"net"
+
+	"github.com/siderolabs/talos/pkg/machinery/client/dialer"
+)
+
+// dial connects through the proxy that the environment names, and keeps to the context's deadline also while the proxy is
+// silent. machinery's own dialer waits for the proxy's answer without one, and a proxy that meets a machine just as it
+// restarts can take minutes to give up: all that time nothing else would be tried.
+func dial(ctx context.Context, address string) (net.Conn, error) {
+	type result struct {
+		connection net.Conn
+		err        error
+	}
+	done := make(chan result, 1)
+	go func() {
+		connection, err := dialer.DynamicProxyDialer(ctx, address)
+		done <- result{connection, err}
+	}()
+	select {
+	case r := <-done:
+		return r.connection, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				_ = r.connection.Close() // too late for anybody
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
