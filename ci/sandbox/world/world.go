@@ -176,6 +176,11 @@ func (w *world) serveMachines(ctx context.Context) error {
 		return err
 	}
 	w.onClose(func() { _ = machines.fleet.Close() })
+	w.onClose(func() {
+		if err := plane.GiveUpLeases(); err != nil {
+			w.log.Warn("leases are left to run out", "error", err)
+		}
+	})
 
 	hypervisor, err := proxmox.New(proxmox.Options{
 		File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
