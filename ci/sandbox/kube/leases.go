@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// leaseTime is how long giving up the leases may keep a shutdown.
+// leaseTime is how long dropping the leases may keep a power-on.
 const leaseTime = 3 * time.Second
 
-// GiveUpLeases does, before an orderly Close, for the controllers in pods what they do themselves when they are told to end: without it their next
-// life waits until the leases of this one have run out, which for Flux is 15 s. A power cut leaves them.
-func (p *Plane) GiveUpLeases() error {
+// DropLeases removes what controllers in pods held in a former life of the world, which a service of an engine is killed
+// out of. They would wait until it had run out, which for Flux is 15 s of every call.
+func (p *Plane) DropLeases(ctx context.Context) error {
 	admin := p.Admin()
 	if admin == nil {
 		return nil
@@ -26,7 +26,7 @@ func (p *Plane) GiveUpLeases() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+	ctx, cancel := context.WithTimeout(ctx, leaseTime)
 	defer cancel()
 	leases, err := client.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

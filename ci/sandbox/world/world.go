@@ -176,11 +176,6 @@ func (w *world) serveMachines(ctx context.Context) error {
 		return err
 	}
 	w.onClose(func() { _ = machines.fleet.Close() })
-	w.onClose(func() {
-		if err := plane.GiveUpLeases(); err != nil {
-			w.log.Warn("leases are left to run out", "error", err)
-		}
-	})
 
 	hypervisor, err := proxmox.New(proxmox.Options{
 		File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
@@ -197,6 +192,9 @@ func (w *world) serveMachines(ctx context.Context) error {
 	hypervisor.Resume()
 	if err := machines.awake(ctx, hypervisor.Running(), err == nil); err != nil {
 		return err
+	}
+	if err := plane.DropLeases(ctx); err != nil {
+		w.log.Warn("leases of a former life are left to run out", "error", err)
 	}
 	return w.serve(w.places.proxmox, true, hypervisor.HTTP())
 }
