@@ -45,9 +45,10 @@ test: castle ## All set-up and all tests, the end-to-end tests with the real eng
 	@scripts/test.sh $(castle) $(cache)
 
 .PHONY: bench
-bench: castle ## The benchmarks of docs/benchmarks.md; half an hour on two cores
+bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two cores
 	@$(ready); hugo=$$($(castle) tool hugo --cache=$(cache)); \
 	go run ./ci/bench -castle=$(castle) -hugo="$$hugo/hugo"
+	@go run ./ci/bench/create -castle=$(castle) -cache=$(cache)
 	@go test -run '^$$' -bench . -benchtime 3x ./ci/gitops ./ci/siteimage
 
 .PHONY: engine-down

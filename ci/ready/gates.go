@@ -49,6 +49,7 @@ var gates = []struct {
 }{
 	{"platform", all(needKube, needCluster, needTalos), platform},
 	{"engine-webhook", needKube, engineWebhook},
+	{"engine-store", needKube, engineStore},
 	{"engine", needKube, engine},
 	{"networking-webhook", needKube, networkingWebhook},
 	{"networking", all(needKube, needCluster), networking},
@@ -78,6 +79,12 @@ func engineWebhook(e Env) []row {
 	return []row{
 		{"CRDs of External Secrets Operator", e.Kube.Objects(customResourceDefinitions, "", established, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
 		{"webhook external-secrets-webhook in " + ns, Webhook{e.Kube, Object{ns, "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
+	}
+}
+
+func engineStore(e Env) []row {
+	return []row{
+		{"ClusterSecretStore infisical", e.Kube.Objects(clusterStores, "", conditionReady, "infisical"), "kubectl describe clustersecretstore infisical"},
 	}
 }
 

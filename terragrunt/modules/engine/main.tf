@@ -94,6 +94,16 @@ resource "kubectl_manifest" "store" {
   depends_on = [terraform_data.webhook]
 }
 
+# A secret that is asked for before the store is ready fails, and is asked for again only after a pause that grows.
+resource "terraform_data" "store" {
+  triggers_replace = kubectl_manifest.store.uid
+
+  provisioner "local-exec" {
+    interpreter = ["castle", "wait"]
+    command     = "engine-store"
+  }
+}
+
 # Proof that a secret comes through: of no use to anybody, so that nothing is exposed by it.
 resource "kubectl_manifest" "proof" {
   server_side_apply = true
@@ -115,5 +125,5 @@ resource "kubectl_manifest" "proof" {
     }
   })
 
-  depends_on = [kubectl_manifest.store]
+  depends_on = [terraform_data.store]
 }

@@ -97,7 +97,8 @@ resource "kubectl_manifest" "kustomization" {
       timeout       = "5m0s"
       path          = "./${var.cluster.gitops.path}"
       prune         = true
-      wait          = true
+      # The layer's gate waits for every Kustomization at the source's revision, at once and not every five seconds.
+      wait = false
       # The controllers go after this. What it applied has finalizers of theirs, such as further Kustomizations: gone
       # before it is, or their namespace would never be.
       deletionPolicy = "WaitForTermination"
