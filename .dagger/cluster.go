@@ -145,7 +145,11 @@ func (d *described) command(ctx context.Context, args ...string) (string, error)
 }
 
 func (d *described) args(args ...string) []string {
-	return append(append([]string{"castle", "cluster"}, args...), "--folder="+d.folder(), "--state="+stateMount, "--charts="+chartsFolder)
+	args = append(append([]string{"castle", "cluster"}, args...), "--folder="+d.folder(), "--state="+stateMount, "--charts="+chartsFolder)
+	if d.isSandbox() && d.sandbox.timeScale != "1" {
+		args = append(args, "--scaled")
+	}
+	return args
 }
 
 // secret runs castle on the cluster for something that must not stand on a

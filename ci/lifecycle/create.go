@@ -77,7 +77,7 @@ func (c *Cluster) record(ctx context.Context, command string, do func(context.Co
 	recordErr := run.log.Append(end)
 	stop()
 	recordErr = errors.Join(recordErr, <-shown)
-	made, timelineErr := writeTimeline(run)
+	made, timelineErr := c.writeTimeline(run)
 	recordErr = errors.Join(recordErr, timelineErr, run.end())
 	if err != nil {
 		return nil, errors.Join(err, recordErr)
@@ -128,6 +128,7 @@ func (c *Cluster) terragrunt(ctx context.Context, run *run, access *access, comm
 	}
 	logs := newLogs(filepath.Join(run.folder, logFolder), run.redactor)
 	runner := terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.Folder, Env: environment, Log: logs.write}
+	run.logs = logs
 	report, err := runner.RunAll(ctx, command...)
 	err = errors.Join(err, logs.close())
 	if err == nil {
@@ -184,12 +185,16 @@ func edges() map[string][]string {
 }
 
 // writeTimeline makes the reports of a run out of its events.
-func writeTimeline(run *run) (timeline.Timeline, error) {
+func (c *Cluster) writeTimeline(run *run) (timeline.Timeline, error) {
 	events, err := timeline.Read(run.events())
 	if err != nil {
 		return timeline.Timeline{}, err
 	}
-	made := timeline.Build(events, edges(), timeline.Redacting(run.redactor))
+	options := []timeline.Option{timeline.Redacting(run.redactor)}
+	if c.Scaled {
+		options = append(options, timeline.Scaled())
+	}
+	made := timeline.Build(run.logs.judge(events), edges(), options...)
 	for name, render := range map[string]func() ([]byte, error){"timeline.json": made.JSON, "timeline.md": made.Markdown, "timeline.html": made.HTML} {
 		data, err := render()
 		if err == nil {

@@ -62,6 +62,7 @@ type Cluster struct {
 	AgeKey string // decrypts the SOPS file
 	Tools  Tools
 	Out    io.Writer // step lines
+	Scaled bool      // a sandbox whose delays are not a homelab's: no run is compared with the record
 
 	description *cluster.Cluster
 }

@@ -13,15 +13,16 @@ import (
 
 // logs keeps what the tools print, redacted: a file for each layer, and in memory what is needed to tell why one failed.
 type logs struct {
-	folder   string
-	redactor *timeline.Redactor
-	files    map[string]*os.File
-	causes   map[string]*cause
-	err      error
+	folder    string
+	redactor  *timeline.Redactor
+	files     map[string]*os.File
+	causes    map[string]*cause
+	unchanged map[string]bool // layers whose last apply had nothing to do
+	err       error
 }
 
 func newLogs(folder string, redactor *timeline.Redactor) *logs {
-	return &logs{folder: folder, redactor: redactor, files: map[string]*os.File{}, causes: map[string]*cause{}}
+	return &logs{folder: folder, redactor: redactor, files: map[string]*os.File{}, causes: map[string]*cause{}, unchanged: map[string]bool{}}
 }
 
 // write takes a message of a unit; what is Terragrunt's own goes to terragrunt.log.
@@ -35,6 +36,9 @@ func (l *logs) write(unit, message string) {
 		l.causes[layer] = &cause{}
 	}
 	l.causes[layer].add(message)
+	if strings.Contains(message, "Apply complete!") {
+		l.unchanged[layer] = strings.Contains(message, unchanged)
+	}
 	file := l.files[layer]
 	if file == nil {
 		var err error
@@ -55,6 +59,30 @@ func (l *logs) close() error {
 		l.err = errors.Join(l.err, file.Close())
 	}
 	return l.err
+}
+
+// unchanged is what OpenTofu says at the end of an apply that had nothing to do.
+const unchanged = "Resources: 0 added, 0 changed, 0 destroyed"
+
+// judge marks the layers in which nothing was changed, neither by OpenTofu nor by a step beside it. No hook knows that when
+// it notes a layer's end.
+func (l *logs) judge(events []timeline.Event) []timeline.Event {
+	if l == nil {
+		return events
+	}
+	acted := map[string]bool{}
+	for _, event := range events {
+		if event.Kind == timeline.KindStep && event.Phase == timeline.PhaseEnd && event.Result != timeline.ResultUnchanged {
+			acted[event.Layer] = true
+		}
+	}
+	judged := slices.Clone(events)
+	for i, event := range judged {
+		if event.Kind == timeline.KindLayer && event.Result == timeline.ResultOK && l.unchanged[event.Layer] && !acted[event.Layer] {
+			judged[i].Result = timeline.ResultUnchanged
+		}
+	}
+	return judged
 }
 
 // cause is a layer's failure in the tool's own words.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,5 +63,33 @@ func TestAGateStandsInItsLayer(t *testing.T) {
 		if got := gateLayer(gate); got != layer {
 			t.Errorf("%s: %s", gate, got)
 		}
+	}
+}
+
+func TestALayerInWhichNothingChangedSaysSo(t *testing.T) {
+	logs := newLogs(t.TempDir(), timeline.NewRedactor())
+	for _, folder := range []string{"2-platform", "3-engine", "4-networking"} {
+		logs.write(folder, "Apply complete! Resources: 0 added, 0 changed, 0 destroyed.")
+	}
+	logs.write("5-storage", "Apply complete! Resources: 2 added, 0 changed, 0 destroyed.")
+	if err := logs.close(); err != nil {
+		t.Fatal(err)
+	}
+	end := func(kind, layer, result string) timeline.Event {
+		return timeline.Event{Kind: kind, Layer: layer, Phase: timeline.PhaseEnd, Result: result}
+	}
+	results := map[string]string{}
+	for _, event := range logs.judge([]timeline.Event{
+		end(timeline.KindStep, LayerPlatform, timeline.ResultOK), end(timeline.KindLayer, LayerPlatform, timeline.ResultOK),
+		end(timeline.KindStep, LayerEngine, timeline.ResultUnchanged), end(timeline.KindLayer, LayerEngine, timeline.ResultOK),
+		end(timeline.KindLayer, LayerNetworking, timeline.ResultFailed), end(timeline.KindLayer, LayerStorage, timeline.ResultOK),
+	}) {
+		if event.Kind == timeline.KindLayer {
+			results[event.Layer] = event.Result
+		}
+	}
+	want := map[string]string{LayerPlatform: "ok", LayerEngine: "unchanged", LayerNetworking: "failed", LayerStorage: "ok"}
+	if !maps.Equal(results, want) {
+		t.Errorf("got %v, want %v", results, want)
 	}
 }

@@ -33,7 +33,8 @@ func (r *Result) Render(format string) (string, error) {
 	}
 	fmt.Fprintf(&out, "cluster %s is up after %s\n\n", r.Cluster, r.Timeline.Total)
 	for _, layer := range r.Timeline.Layers {
-		fmt.Fprintf(&out, "  %-11s %s\n", layer.Name, layer.Took)
+		line := fmt.Sprintf("  %-11s %-10s %s", layer.Name, layer.Took, strings.TrimPrefix(layer.Result, timeline.ResultOK))
+		fmt.Fprintln(&out, strings.TrimRight(line, " "))
 	}
 	fmt.Fprintf(&out, "\n%s", r.Outputs.Text())
 	return out.String(), nil

@@ -28,6 +28,7 @@ type run struct {
 	unlock  func() error
 	// redactor takes the secrets out of everything that is shown or kept; they are added when they are known.
 	redactor *timeline.Redactor
+	logs     *logs // nil until Terragrunt runs
 }
 
 // holder says who holds the lock; it is for a person, the lock itself is the kernel's.

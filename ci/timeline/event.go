@@ -46,10 +46,16 @@ type Event struct {
 // Option changes how a log is written, followed or built.
 type Option func(*options)
 
-type options struct{ redactor *Redactor }
+type options struct {
+	redactor *Redactor
+	scaled   bool
+}
 
 // Redacting takes the redactor's values out of every text. Values may be added to it later.
 func Redacting(redactor *Redactor) Option { return func(o *options) { o.redactor = redactor } }
+
+// Scaled says that the run's delays were not those of real machines, so that it is not compared with the record.
+func Scaled() Option { return func(o *options) { o.scaled = true } }
 
 func chosen(list []Option) options {
 	var o options

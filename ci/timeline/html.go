@@ -57,7 +57,7 @@ type gateRow struct {
 type bar struct{ Left, Width float64 }
 
 func newPage(t Timeline) page {
-	p := page{Timeline: t, Chain: t.Critical, Rest: t.unaccounted(), ShowRecord: t.Command == commandCreate}
+	p := page{Timeline: t, Chain: t.Critical, Rest: t.unaccounted(), ShowRecord: t.Command == commandCreate && !t.Scaled}
 	longest := t.Total
 	for _, layer := range t.Layers {
 		longest = max(longest, layer.End())

@@ -22,6 +22,7 @@ type Timeline struct {
 	Failure  *Failure    `json:"failure,omitempty"`
 	Critical []Link      `json:"criticalPath"`
 	Record   *Comparison `json:"record,omitempty"` // only of a create that made every layer
+	Scaled   bool        `json:"scaled,omitempty"` // the sandbox's delays were not a homelab's
 	Layers   []Layer     `json:"layers"`
 }
 
@@ -81,8 +82,9 @@ type Link struct {
 // Build makes the time line of a run. The edges name the layers that each layer needs. What started and did not end, as in
 // a run that was killed, lasts until the last event and is called interrupted.
 func Build(events []Event, edges map[string][]string, list ...Option) Timeline {
-	redactor := chosen(list).redactor
-	b := builder{open: map[key]*span{}, layers: map[string]*span{}}
+	chosen := chosen(list)
+	redactor := chosen.redactor
+	b := builder{scaled: chosen.scaled, open: map[key]*span{}, layers: map[string]*span{}}
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	for _, event := range events {
@@ -102,6 +104,7 @@ type span struct {
 }
 
 type builder struct {
+	scaled      bool
 	first, last time.Time
 	cluster     string
 	run         *span
@@ -208,6 +211,7 @@ func (b *builder) timeline(edges map[string][]string) Timeline {
 	}
 	t.markCritical(edges)
 	t.Failure = b.failure(t)
+	t.Scaled = b.scaled
 	if t.comparable() {
 		t.Record = &Comparison{Seconds(Record), t.Total - Seconds(Record)}
 	}
@@ -216,7 +220,7 @@ func (b *builder) timeline(edges map[string][]string) Timeline {
 
 // comparable says whether the run did what the record did: everything, from nothing.
 func (t Timeline) comparable() bool {
-	return t.Command == commandCreate && t.Result == ResultOK && len(t.Layers) > 0 &&
+	return !t.Scaled && t.Command == commandCreate && t.Result == ResultOK && len(t.Layers) > 0 &&
 		!slices.ContainsFunc(t.Layers, func(l Layer) bool { return l.Result != ResultOK })
 }
 

@@ -29,6 +29,7 @@ func (c *clusterFlags) add(command *cobra.Command) {
 	flags := command.PersistentFlags()
 	flags.StringVar(&c.cluster.Folder, "folder", "", "the cluster's folder (terragrunt/live/NAME)")
 	flags.StringVar(&c.cluster.State, "state", "", "the folder for states and records")
+	flags.BoolVar(&c.cluster.Scaled, "scaled", false, "the sandbox's delays are not a homelab's: compare nothing with the record")
 	flags.StringVar(&c.cluster.Tools.Charts, "charts", "/usr/share/castle/charts", "the folder with the charts")
 	flags.StringVar(&c.cluster.Tools.Terragrunt, "terragrunt", "terragrunt", "the Terragrunt program")
 	flags.StringVar(&c.cluster.Tools.Tofu, "tofu", "tofu", "the OpenTofu program")
