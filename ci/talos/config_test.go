@@ -96,7 +96,7 @@ func TestTheMachineConfigurationSaysWhatTheDescriptionSays(t *testing.T) {
 		if endpoint := parsed.Cluster().Endpoint().String(); endpoint != "https://192.168.1.210:6443" {
 			t.Errorf("%s: endpoint %s", node.Name, endpoint)
 		}
-		if image := parsed.Machine().Kubelet().Image(); image != "ghcr.io/siderolabs/kubelet:v1.36.2" {
+		if image := parsed.Machine().Kubelet().Image(); image != "ghcr.io/siderolabs/kubelet:"+c.Kubernetes.Version {
 			t.Errorf("%s: kubelet %s", node.Name, image)
 		}
 		if pods, services := parsed.Cluster().Network().PodCIDRs(), parsed.Cluster().Network().ServiceCIDRs(); pods[0] != "10.244.0.0/16" || services[0] != "10.96.0.0/16" {

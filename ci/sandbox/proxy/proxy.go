@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// dialTime is how long a target may take to accept a connection, all within one machine.
+const dialTime = 5 * time.Second
+
 // Proxy forwards to the addresses of some networks.
 type Proxy struct {
 	Networks []netip.Prefix
@@ -29,7 +32,8 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	if p.Dial != nil {
 		return p.Dial(ctx, network, address)
 	}
-	var dialer net.Dialer
+	// A machine without power drops packets; the kernel alone would try for two minutes.
+	dialer := net.Dialer{Timeout: dialTime}
 	return dialer.DialContext(ctx, network, address)
 }
 

@@ -1,0 +1,226 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/getsops/sops/v3/decrypt"
+	"go.yaml.in/yaml/v3"
+)
+
+// overheard is the administrator's key that one call of castle made in memory, as its children have it.
+type overheard struct{ key string }
+
+// overhear looks into the environments of a call's children until it finds the key.
+func (c *called) overhear() *overheard {
+	found := &overheard{}
+	const variable = "KUBE_CLIENT_KEY_DATA="
+	go func() {
+		for found.key == "" {
+			for _, pid := range descendants(c.command.Process.Pid) {
+				data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+				if err != nil {
+					continue
+				}
+				for _, entry := range bytes.Split(data, []byte{0}) {
+					if value, has := bytes.CutPrefix(entry, []byte(variable)); has {
+						found.key = string(value)
+					}
+				}
+			}
+			select {
+			case <-c.done:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	return found
+}
+
+// canaries are the secrets of this world by name: nothing that castle leaves behind may hold one.
+func (w *world) canaries() map[string]string {
+	w.t.Helper()
+	seed := w.seed()
+	all := map[string]string{"Git token": seed.Git.Token, "Git read token": seed.Git.ReadToken, "Proxmox token": seed.Proxmox.Tokens[0]}
+	if _, secret, has := strings.Cut(seed.Proxmox.Tokens[0], "="); has {
+		all["secret part of the Proxmox token"] = secret
+	}
+	for _, project := range seed.Infisical.Projects {
+		for _, client := range project.Clients {
+			all["Infisical client secret"] = client.Secret
+		}
+	}
+	clear, err := decrypt.File(filepath.Join(w.live, w.cluster.Secrets.SOPS), "yaml")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var bootstrap map[string]string
+	if err := yaml.Unmarshal(clear, &bootstrap); err != nil {
+		w.t.Fatal(err)
+	}
+	for name, value := range bootstrap {
+		all["SOPS file's "+name] = value
+	}
+	kept := w.infisical()
+	for _, name := range []string{"SOPS_AGE_KEY", "GITOPS_TOKEN"} {
+		all["Infisical's "+name] = kept[name]
+	}
+	var machine any
+	if err := yaml.Unmarshal([]byte(kept["TALOS_SECRETS"]), &machine); err != nil {
+		w.t.Fatal(err)
+	}
+	leaves("TALOS_SECRETS", machine, all)
+	key, err := os.ReadFile(filepath.Join(w.live, "age.key"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(key)) {
+		if strings.HasPrefix(line, "AGE-SECRET-KEY") {
+			all["age key"] = strings.TrimSpace(line)
+		}
+	}
+	return all
+}
+
+// infisical is what the simulated Infisical holds for the cluster.
+func (w *world) infisical() map[string]string {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.dir(), "infisical.json"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var state struct {
+		Projects map[string]struct {
+			Environments map[string]struct {
+				Folders map[string]struct {
+					Secrets map[string]struct{ Value string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		w.t.Fatal(err)
+	}
+	place := w.cluster.Secrets.Infisical
+	values := map[string]string{}
+	for name, secret := range state.Projects[place.Project].Environments[place.Environment].Folders[place.Path].Secrets {
+		values[name] = secret.Value
+	}
+	return values
+}
+
+// leaves collects the secret texts of the machine secrets: everything but certificates and the cluster's id.
+func leaves(name string, value any, into map[string]string) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, below := range value {
+			if key != "crt" && key != "id" {
+				leaves(name+"."+key, below, into)
+			}
+		}
+	case string:
+		into[name] = value
+	}
+}
+
+// pieces are the texts by which a secret is recognized, however it is written: as it is, in base64, and the lines of a key,
+// which JSON and HCL join in ways of their own.
+func pieces(secret string) []string {
+	var all []string
+	add := func(text string) {
+		if strings.Contains(text, "-----BEGIN") {
+			for line := range strings.Lines(text) {
+				if line = strings.TrimSpace(line); len(line) >= 24 && !strings.HasPrefix(line, "-----") {
+					all = append(all, line)
+				}
+			}
+			return
+		}
+		all = append(all, text)
+	}
+	add(secret)
+	if decoded, err := base64.StdEncoding.DecodeString(secret); err == nil && bytes.HasPrefix(decoded, []byte("-----BEGIN")) {
+		add(string(decoded))
+		return append(all, secret)
+	}
+	return append(all, base64.StdEncoding.EncodeToString([]byte(secret)))
+}
+
+// leaksNothing searches all that castle has printed and left behind for the world's secrets, and for the administrator's
+// keys that were overheard. Then it plants each of them, to see that the search would have found it.
+func (w *world) leaksNothing(heard ...*overheard) {
+	w.t.Helper()
+	canaries := w.canaries()
+	for i, one := range heard {
+		if one.key == "" {
+			w.t.Errorf("the administrator's key of call %d was not found in any environment", i+1)
+		}
+		canaries[fmt.Sprintf("administrator's key %d", i+1)] = one.key
+	}
+	if len(canaries) < 15 {
+		w.t.Errorf("only %d canaries: %v", len(canaries), slices.Sorted(maps.Keys(canaries)))
+	}
+	leaks, files := w.leaks(canaries)
+	for name, places := range leaks {
+		w.t.Errorf("%s is in %v", name, places)
+	}
+	w.t.Logf("%d canaries in %d files: %d hits", len(canaries), files, len(leaks))
+
+	planted := filepath.Join(w.state(), "planted.json")
+	data, err := json.Marshal(canaries)
+	if err == nil {
+		err = os.WriteFile(planted, data, 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	leaks, _ = w.leaks(canaries)
+	for name := range canaries {
+		if len(leaks[name]) == 0 {
+			w.t.Errorf("the search does not find %s where it is", name)
+		}
+	}
+	if err := os.Remove(planted); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// leaks are the places where secrets are, by the secrets' names, and how many places were searched.
+func (w *world) leaks(canaries map[string]string) (leaks map[string][]string, searched int) {
+	w.t.Helper()
+	places := map[string][]byte{"what castle printed": []byte(strings.Join(w.shown, "\n"))}
+	for _, folder := range []string{w.state(), w.temp()} {
+		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(name)
+			places[strings.TrimPrefix(name, w.folder)] = data
+			return err
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	leaks = map[string][]string{}
+	for name, secret := range canaries {
+		for place, data := range places {
+			if slices.ContainsFunc(pieces(secret), func(piece string) bool { return bytes.Contains(data, []byte(piece)) }) {
+				leaks[name] = append(leaks[name], place)
+			}
+		}
+	}
+	return leaks, len(places)
+}

@@ -1,0 +1,250 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/lifecycle"
+	"tazlab.net/castle/ci/timeline"
+)
+
+// seedTag is the blog's tag in the Git repository that a world starts with.
+const seedTag = "blog-0000000"
+
+func starts(kind, layer, name string) func(timeline.Event) bool {
+	return func(e timeline.Event) bool {
+		return e.Kind == kind && e.Layer == layer && e.Phase == timeline.PhaseStart && strings.HasPrefix(e.Name, name)
+	}
+}
+
+// TestAClusterIsCreatedThroughFaultsKeptAndDestroyed is a cluster's whole life.
+func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
+	w := newWorld(t, "homelab", "0.05")
+	w.on("webhook-late=4s", "proxmox-moods", "infisical-moods", "bootstrap-noop", "vip-flaps=3s")
+
+	// From nothing.
+	create := w.start(w.live, nil, "create")
+	key := create.overhear()
+	create.wait(10 * time.Minute)
+	create.succeeds()
+	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
+		if got := w.layerResult(layer); got != "ok" {
+			t.Errorf("the layer %s ended %q", layer, got)
+		}
+	}
+	w.heldUntilServed("networking", "metallb-webhook-service", 4*time.Second)
+	w.heldUntilServed("engine", "external-secrets-webhook", 4*time.Second)
+	w.poolAtFirstTry()
+	w.heldThroughTheFlap()
+	w.hasExactlyItsVMs()
+	talosconfig := w.unsealed("talosconfig")
+	members := w.hasAQuorum(talosconfig)
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	k.hasNodes()
+	k.givesAddresses()
+	k.follows(w.head(), seedTag)
+	identity := k.identity()
+
+	// Again: nothing changes.
+	w.castle("create").succeeds()
+	w.changedNothing()
+	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
+		t.Errorf("etcd's members were %v and are %v", members, got)
+	}
+	if got := k.identity(); got != identity {
+		t.Errorf("the cluster was\n%s\nand is\n%s", identity, got)
+	}
+	plan := w.castle("plan").succeeds().stdout.String()
+	if strings.Count(plan, "No changes.") != 6 || strings.Contains(plan, "will be") || strings.Contains(plan, "must be") {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	w.isWell()
+	w.showsItsEndpoints()
+
+	// A power cut.
+	vms := w.vms()
+	w.off(syscall.SIGKILL)
+	w.on()
+	if got := w.vms(); !slices.Equal(got, vms) {
+		t.Errorf("Proxmox had %+v and has %+v", vms, got)
+	}
+	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
+		t.Errorf("etcd's members were %v and are %v", members, got)
+	}
+	if got := k.identity(); got != identity {
+		t.Errorf("the cluster was\n%s\nand is\n%s", identity, got)
+	}
+	k.hasNodes()
+	w.isWell()
+
+	// A commit is rolled out.
+	w.pushTag(seedTag, "blog-1111111")
+	k.reconcile()
+	k.follows(w.head(), "blog-1111111")
+
+	// The end, and the beginning again.
+	w.castle("destroy").failsWith("confirm")
+	w.castle("destroy", "--confirm=blue").failsWith("--confirm sandbox")
+	w.hasExactlyItsVMs()
+	w.castle("destroy", "--confirm=sandbox").succeeds()
+	for _, layer := range w.status().Layers {
+		if layer.Resources != 0 || layer.Problem != "" {
+			t.Errorf("the state of layer %s holds %d resources: %s", layer.Layer, layer.Resources, layer.Problem)
+		}
+	}
+	if vms := w.vms(); len(vms) != 1 {
+		t.Errorf("Proxmox has %+v", vms)
+	}
+	w.hasTheTemplate()
+	again := w.start(w.copyLive("platform", justPlatform()...), nil, "create")
+	again.wait(5 * time.Minute)
+	again.succeeds()
+	w.hasExactlyItsVMs()
+	w.hasAQuorum(w.unsealed("talosconfig"))
+	w.leaksNothing(key)
+}
+
+// heldUntilServed fails the test unless the gate of a webhook was held while its Service refused, and opened within half a
+// second of its first answer.
+func (w *world) heldUntilServed(layer, service string, refused time.Duration) {
+	w.t.Helper()
+	found := regexp.MustCompile(`msg="webhook serves" namespace=\S+ service=`+service+` at=(\S+)`).FindAllStringSubmatch(w.log(), -1)
+	if len(found) != 1 {
+		w.t.Errorf("%s began to serve %d times", service, len(found))
+		return
+	}
+	serves, err := time.Parse(time.RFC3339Nano, found[0][1])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	began, end := w.event(starts("gate", layer, "webhook "+service)), w.event(ends("gate", layer, "webhook "+service))
+	if end.Result != "ok" {
+		w.t.Errorf("the gate of %s ended %q: %s", service, end.Result, end.Cause)
+	}
+	if held := end.Time.Sub(began.Time); held < refused/2 {
+		w.t.Errorf("the gate of %s was held for %s only", service, held)
+	}
+	latency := end.Time.Sub(serves)
+	w.t.Logf("the gate of %s opened %s after the webhook served", service, latency)
+	limit := 500 * time.Millisecond
+	if waiting := load(); waiting > 3*float64(runtime.NumCPU()) {
+		limit *= 4
+		w.t.Logf("%.1f processes wait for %d processors: half a second would be theirs, not the gate's", waiting, runtime.NumCPU())
+	}
+	if latency < 0 || latency > limit {
+		w.t.Errorf("the gate of %s opened %s after the webhook served, its wait saw:", service, latency)
+		for _, event := range w.events() {
+			if event.Kind == "gate" && event.Layer == layer {
+				w.t.Log(event.Time.Sub(serves), event.Name, event.Phase, event.Cause)
+			}
+		}
+	}
+}
+
+// load is how many processes ran or waited to, in the last minute.
+func load() (minute float64) {
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(data), &minute)
+	}
+	return minute
+}
+
+// poolAtFirstTry fails the test unless the address pool was applied after the webhook's gate, once, without an error.
+func (w *world) poolAtFirstTry() {
+	w.t.Helper()
+	log := w.toolLog("networking")
+	if n := strings.Count(log, "kubectl_manifest.pool: Creating..."); n != 1 {
+		w.t.Errorf("the pool was created %d times", n)
+	}
+	if n := strings.Count(log, "kubectl_manifest.pool: Creation complete"); n != 1 {
+		w.t.Errorf("the pool's creation was completed %d times", n)
+	}
+	for _, text := range []string{"Error:", "failed calling webhook"} {
+		if strings.Contains(log, text) {
+			w.t.Errorf("networking had an error:\n%s", log)
+		}
+	}
+}
+
+// heldThroughTheFlap fails the test unless the virtual IP was seen to answer and then not, before its gate opened.
+func (w *world) heldThroughTheFlap() {
+	w.t.Helper()
+	var seen []string
+	for _, event := range w.events() {
+		if event.Kind == "gate" && strings.HasPrefix(event.Name, "virtual IP") && event.Phase == timeline.PhaseWaiting {
+			seen = append(seen, event.Cause)
+		}
+	}
+	if i := slices.IndexFunc(seen, func(s string) bool { return strings.Contains(s, "8 of 8") }); i != len(seen)-1 {
+		w.t.Errorf("the virtual IP's gate saw %q", seen)
+	}
+}
+
+// changedNothing fails the test unless the latest run left everything as it was.
+func (w *world) changedNothing() {
+	w.t.Helper()
+	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
+		if got := w.layerResult(layer); got != "ok" && got != "unchanged" {
+			w.t.Errorf("the layer %s ended %q", layer, got)
+		}
+		log := w.toolLog(layer)
+		if !strings.Contains(log, "No changes.") || !strings.Contains(log, "0 added, 0 changed, 0 destroyed") {
+			w.t.Errorf("the layer %s was changed:\n%s", layer, log)
+		}
+	}
+	for _, event := range w.events() {
+		if event.Kind != timeline.KindStep || event.Layer != "platform" {
+			continue
+		}
+		if event.Name == "bootstrap" || event.Phase == timeline.PhaseEnd && event.Result != "unchanged" {
+			w.t.Errorf("the machines were touched: %+v", event)
+		}
+	}
+}
+
+func (w *world) showsItsEndpoints() {
+	w.t.Helper()
+	var outputs lifecycle.Outputs
+	if err := json.Unmarshal(w.castle("outputs", "--format=json").succeeds().stdout.Bytes(), &outputs); err != nil {
+		w.t.Fatal(err)
+	}
+	if outputs.Kubernetes != "https://192.168.77.210:6443" || !slices.Equal(outputs.Talos, []string{"192.168.77.211", "192.168.77.212", "192.168.77.213"}) ||
+		!slices.Equal(outputs.Workers, []string{"192.168.77.214", "192.168.77.215"}) {
+		w.t.Errorf("the outputs are %+v", outputs)
+	}
+}
+
+// pushTag changes the blog's tag in Git, as a publisher does.
+func (w *world) pushTag(from, to string) {
+	w.t.Helper()
+	seed := w.seed()
+	remote := url.URL{Scheme: "http", User: url.UserPassword("scenario", seed.Git.Token), Host: "192.168.77.12", Path: "/" + seed.Git.Repository + ".git"}
+	work := filepath.Join(w.folder, "work")
+	w.git(w.folder, "clone", "--quiet", remote.String(), work)
+	file := filepath.Join(work, "apps", "base", "hugo-blog", "hugo-blog.yaml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	changed := strings.Replace(string(data), ":"+from+`"`, ":"+to+`"`, 1)
+	if changed == string(data) {
+		w.t.Fatalf("the blog's manifest does not name %s", from)
+	}
+	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	w.git(work, "commit", "--quiet", "--all", "--message=Publish "+to)
+	w.git(work, "push", "--quiet", "origin", "HEAD")
+}

@@ -1,0 +1,145 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Layers' folders.
+const (
+	engineFolder     = "3-engine"
+	networkingFolder = "4-networking"
+	storageFolder    = "5-storage"
+	gitopsFolder     = "6-gitops"
+)
+
+// justPlatform leaves out all that is built on the machines.
+func justPlatform() []change {
+	return without(engineFolder, networkingFolder, storageFolder, gitopsFolder)
+}
+
+const resumes = "dagger call create --cluster sandbox"
+
+func TestMissingSecretsAreAllNamedAndNothingStarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", change{file: "live/sandbox/world.yaml", from: "            GITOPS_USERNAME: flux\n"})
+	w.on("secret-missing=SOPS_AGE_KEY")
+	w.castle("create").failsWith("layer secrets failed", "SOPS_AGE_KEY", "GITOPS_USERNAME", resumes)
+	if w.layerResult("secrets") != "failed" {
+		t.Errorf("the layer secrets ended %q", w.layerResult("secrets"))
+	}
+	for _, layer := range []string{"platform", "engine", "networking", "storage", "gitops"} {
+		if w.started(layer) {
+			t.Errorf("the layer %s was started", layer)
+		}
+	}
+	if vms := w.vms(); len(vms) != 1 {
+		t.Errorf("Proxmox has %+v", vms)
+	}
+}
+
+func TestAnInvalidDescriptionStartsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0")
+	w.on()
+	w.live = w.copyLive("invalid",
+		change{file: "live/sandbox/cluster.yaml", from: "address: 192.168.77.212", to: "address: 192.168.78.212"},
+		change{file: "live/sandbox/cluster.yaml", from: "address: 192.168.77.213", to: "address: 192.168.77.1"},
+		change{file: "live/sandbox/cluster.yaml", from: "address: 192.168.77.215", to: "address: 192.168.77.214"},
+		change{file: "live/sandbox/cluster.yaml", from: "worker-1, role: worker", to: "worker-1, role: controlplane"})
+	for _, command := range []string{"create", "plan"} {
+		said := w.castle(command).failsWith("192.168.78.212", "192.168.77.1", "192.168.77.214", "4").stderr.String()
+		if lines := strings.Count(strings.TrimSpace(said), "\n") + 1; lines < 4 {
+			t.Errorf("4 mistakes in %d lines:\n%s", lines, said)
+		}
+	}
+	if w.lastRun() != "" {
+		t.Errorf("there is a record of a run: %s", w.lastRun())
+	}
+	if vms := w.vms(); len(vms) != 1 {
+		t.Errorf("Proxmox has %+v", vms)
+	}
+	if kept := w.infisical(); kept["TALOS_SECRETS"] != "" {
+		t.Error("machine secrets were made")
+	}
+}
+
+func TestAGhostIsNamedWithTheWayOut(t *testing.T) {
+	t.Parallel() // it mostly waits
+	t.Parallel()
+	w := newWorld(t, "none", "0", justPlatform()...)
+	w.on("ghosts=522")
+	began := time.Now()
+	w.castle("create").failsWith("layer platform failed", "sandbox-cp-2 (192.168.77.212) remembers another cluster",
+		"destroy the cluster and then create it", resumes)
+	if took := time.Since(began); took > 4*time.Minute {
+		t.Errorf("it took %s to find out", took)
+	}
+	if w.layerResult("platform") != "failed" {
+		t.Errorf("the layer platform ended %q", w.layerResult("platform"))
+	}
+	w.castle("destroy", "--confirm=sandbox").succeeds()
+	w.castle("create").succeeds()
+	w.hasExactlyItsVMs()
+	w.hasAQuorum(w.unsealed("talosconfig"))
+}
+
+func TestAMachineAtAnotherAddressIsNamed(t *testing.T) {
+	t.Parallel() // it mostly waits
+	t.Parallel()
+	w := newWorld(t, "none", "0", justPlatform()...)
+	w.on("dhcp-drift=523")
+	w.castle("create").failsWith("layer platform failed", "sandbox-cp-3", "192.168.77.213", "static address", resumes)
+}
+
+func TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn(t *testing.T) {
+	t.Parallel() // it mostly waits
+	t.Parallel()
+	w := newWorld(t, "none", "0", justPlatform()...)
+	w.on("clone-fails=524")
+	w.castle("create").failsWith("layer platform failed", "free space in thin pool pve/data reached threshold", resumes)
+	for _, vm := range w.vms() {
+		if vm.ID == 524 {
+			t.Errorf("the VM that could not be cloned is there: %+v", vm)
+		}
+	}
+	w.off(syscall.SIGTERM)
+	w.on()
+	w.castle("create").succeeds()
+	w.hasExactlyItsVMs()
+	w.hasAQuorum(w.unsealed("talosconfig"))
+}
+
+func TestALyingEndpointDoesNotOpenTheGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", without(engineFolder, storageFolder, gitopsFolder)...)
+	w.on("webhook-lies=8s")
+	w.castle("create").succeeds()
+	w.heldUntilServed("networking", "metallb-webhook-service", 8*time.Second)
+	w.poolAtFirstTry()
+	w.kubernetes(w.unsealed("kubeconfig")).givesAddresses()
+}
+
+func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
+	t.Parallel() // it mostly waits
+	t.Parallel()
+	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle", "wait", local.layer`, `"--timeout=20s"`))...)
+	w.on("flux-no-secret")
+	w.castle("create").failsWith("layer gitops failed", "GitRepository flux-system", "authentication required", resumes)
+	if got := w.layerResult("engine"); got != "ok" {
+		t.Errorf("the layer engine ended %q", got)
+	}
+	if w.event(ends("layer", "engine", "")).Time.After(w.event(starts("layer", "gitops", "")).Time) {
+		t.Error("gitops began before engine was there")
+	}
+	w.off(syscall.SIGTERM)
+	w.on()
+	w.live = w.copyLive("patient", without(networkingFolder, storageFolder)...)
+	w.castle("create").succeeds()
+	w.kubernetes(w.unsealed("kubeconfig")).follows(w.head(), seedTag)
+	w.leaksNothing()
+}

@@ -1,0 +1,245 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"google.golang.org/grpc"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+var (
+	gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
+	kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+	addressPools    = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}
+)
+
+// kube is the cluster's API, as the kubeconfig that castle gives opens it.
+type kube struct {
+	world   *world
+	config  []byte
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+// kubernetes opens the API at the virtual IP, without castle's proxy.
+func (w *world) kubernetes(kubeconfig []byte) kube {
+	w.t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if want := "https://" + net.JoinHostPort(w.cluster.Endpoint.String(), "6443"); config.Host != want {
+		w.t.Errorf("the kubeconfig names %s, not the virtual IP %s", config.Host, want)
+	}
+	config.Dial = w.dial
+	config.Timeout = 10 * time.Second
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	dynamic, err := dynamic.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return kube{w, kubeconfig, typed, dynamic}
+}
+
+// get reads an object, or ends the test.
+func (k kube) get(resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	k.world.t.Helper()
+	object, err := k.dynamic.Resource(resource).Namespace(namespace).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		k.world.t.Fatal(err)
+	}
+	return object
+}
+
+// hasNodes waits until exactly the declared nodes are there and Ready: after a power cut the first heartbeats are to come.
+func (k kube) hasNodes() {
+	k.world.t.Helper()
+	var declared []string
+	for _, node := range k.world.cluster.Nodes {
+		declared = append(declared, node.Name)
+	}
+	slices.Sort(declared)
+	k.world.until(30*time.Second, fmt.Sprintf("%v are Ready", declared), func() (string, bool) {
+		nodes, err := k.typed.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		var ready []string
+		for _, node := range nodes.Items {
+			for _, condition := range node.Status.Conditions {
+				if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+					ready = append(ready, node.Name)
+				}
+			}
+		}
+		slices.Sort(ready)
+		return fmt.Sprintf("of %d nodes these are Ready: %v", len(nodes.Items), ready), slices.Equal(ready, declared) && len(nodes.Items) == len(declared)
+	})
+}
+
+// givesAddresses fails the test unless a Service of type LoadBalancer gets an address out of the pool.
+func (k kube) givesAddresses() {
+	k.world.t.Helper()
+	ctx := context.Background()
+	services := k.typed.CoreV1().Services("default")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "scenario"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}}}
+	if _, err := services.Create(ctx, service, metav1.CreateOptions{}); err != nil {
+		k.world.t.Fatal(err)
+	}
+	var given netip.Addr
+	k.world.until(20*time.Second, "a Service has an address", func() (string, bool) {
+		seen, err := services.Get(ctx, "scenario", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		for _, ingress := range seen.Status.LoadBalancer.Ingress {
+			given, _ = netip.ParseAddr(ingress.IP)
+		}
+		return "no address", given.IsValid()
+	})
+	first, last, _ := strings.Cut(k.world.cluster.LoadBalancer.Pool[0], "-")
+	if given.Less(netip.MustParseAddr(first)) || netip.MustParseAddr(last).Less(given) {
+		k.world.t.Errorf("the Service got %s, which is not of %s-%s", given, first, last)
+	}
+	if err := services.Delete(ctx, "scenario", metav1.DeleteOptions{}); err != nil {
+		k.world.t.Error(err)
+	}
+}
+
+// follows waits until Flux has applied a commit everywhere and the blog runs with an image.
+func (k kube) follows(commit, tag string) {
+	k.world.t.Helper()
+	revision := k.world.cluster.GitOps.Branch + "@sha1:" + commit
+	k.world.until(time.Minute, "Flux is at "+revision+" and the blog at "+tag, func() (string, bool) {
+		source := k.get(gitRepositories, "flux-system", "flux-system")
+		if at, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision"); at != revision {
+			return "GitRepository at " + at, false
+		}
+		list, err := k.dynamic.Resource(kustomizations).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		if len(list.Items) != 2 {
+			return fmt.Sprintf("%d Kustomizations", len(list.Items)), false
+		}
+		for _, item := range list.Items {
+			if at, _, _ := unstructured.NestedString(item.Object, "status", "lastAppliedRevision"); at != revision {
+				return item.GetName() + " at " + at, false
+			}
+		}
+		deployment := k.blog()
+		image := deployment.Spec.Template.Spec.Containers[0].Image
+		if !strings.HasSuffix(image, ":"+tag) {
+			return "the blog's image is " + image, false
+		}
+		status := deployment.Status
+		return fmt.Sprintf("%d of %d replicas available", status.AvailableReplicas, *deployment.Spec.Replicas),
+			status.ObservedGeneration == deployment.Generation && status.UpdatedReplicas == *deployment.Spec.Replicas &&
+				status.AvailableReplicas == *deployment.Spec.Replicas && status.Replicas == *deployment.Spec.Replicas
+	})
+}
+
+func (k kube) blog() *appsv1.Deployment {
+	k.world.t.Helper()
+	deployment, err := k.typed.AppsV1().Deployments("blog").Get(context.Background(), "hugo-blog", metav1.GetOptions{})
+	if err != nil {
+		k.world.t.Fatal(err)
+	}
+	return deployment
+}
+
+// reconcile asks Flux to look at Git now.
+func (k kube) reconcile() {
+	k.world.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, time.Now().Format(time.RFC3339Nano))
+	if _, err := k.dynamic.Resource(gitRepositories).Namespace("flux-system").Patch(context.Background(), "flux-system", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		k.world.t.Fatal(err)
+	}
+}
+
+// identity is what must stay the same as long as a cluster is the same one.
+func (k kube) identity() string {
+	k.world.t.Helper()
+	var parts []string
+	for _, name := range []string{"kube-system", "blog", "metallb-system", "external-secrets", "flux-system"} {
+		namespace, err := k.typed.CoreV1().Namespaces().Get(context.Background(), name, metav1.GetOptions{})
+		if err != nil {
+			k.world.t.Fatal(err)
+		}
+		parts = append(parts, name+" "+string(namespace.UID))
+	}
+	pool := k.get(addressPools, "metallb-system", "castle")
+	return strings.Join(append(parts, fmt.Sprintf("pool %s generation %d", pool.GetUID(), pool.GetGeneration())), "\n")
+}
+
+// etcd is the member list as each control plane gives it, "id name" sorted, and the leaders they name.
+func (w *world) etcd(talosconfig []byte) (members []string, leaders []uint64) {
+	w.t.Helper()
+	config, err := clientconfig.FromBytes(talosconfig)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for i, node := range w.cluster.ControlPlanes() {
+		c, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(node.Address.String()), client.WithGRPCDialOptions(
+			grpc.WithNoProxy(), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return w.dial(ctx, "tcp", address) })))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		list, err := c.EtcdMemberList(ctx, nil)
+		if err != nil {
+			w.t.Fatalf("etcd's members as %s knows them: %v", node.Name, err)
+		}
+		status, err := c.EtcdStatus(ctx)
+		if err != nil {
+			w.t.Fatalf("etcd's status at %s: %v", node.Name, err)
+		}
+		_ = c.Close()
+		var seen []string
+		for _, member := range list.GetMessages()[0].GetMembers() {
+			seen = append(seen, fmt.Sprintf("%x %s", member.GetId(), member.GetHostname()))
+		}
+		slices.Sort(seen)
+		if i > 0 && !slices.Equal(seen, members) {
+			w.t.Errorf("%s knows the members %v, another one %v", node.Name, seen, members)
+		}
+		members = seen
+		if leader := status.GetMessages()[0].GetMemberStatus().GetLeader(); !slices.Contains(leaders, leader) {
+			leaders = append(leaders, leader)
+		}
+	}
+	return members, leaders
+}
+
+// hasAQuorum fails the test unless etcd has every control plane as a member, and one leader.
+func (w *world) hasAQuorum(talosconfig []byte) []string {
+	w.t.Helper()
+	members, leaders := w.etcd(talosconfig)
+	if len(members) != len(w.cluster.ControlPlanes()) || len(leaders) != 1 || leaders[0] == 0 {
+		w.t.Errorf("etcd has the members %v and the leaders %v", members, leaders)
+	}
+	return members
+}

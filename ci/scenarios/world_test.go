@@ -1,0 +1,183 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tazlab.net/castle/ci/cluster"
+)
+
+// proxy is where the world lets castle in, on the loopback interface of its own network namespace.
+const proxy = "http://127.0.0.1:3128"
+
+// world is a proving ground of one test, in network and mount namespaces of its own.
+type world struct {
+	t       *testing.T
+	kit     kit
+	folder  string // what belongs to this test
+	live    string // terragrunt/live/sandbox, a copy
+	cluster *cluster.Cluster
+	scale   string
+	profile string
+
+	mutex   sync.Mutex
+	process *exec.Cmd
+	ended   chan struct{}
+	shown   []string // everything that castle printed
+}
+
+// newWorld makes a world that is not yet on.
+func newWorld(t *testing.T, profile, scale string, changes ...change) *world {
+	t.Helper()
+	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale}
+	w.live = w.copyLive("terragrunt", changes...)
+	var err error
+	if w.cluster, err = cluster.Load(w.live); err != nil {
+		t.Fatal(err)
+	}
+	// OpenTofu looks for providers in a home of its own, which castle has in the folder for temporary files.
+	plugins := filepath.Join(w.temp(), ".terraform.d")
+	if err := errors.Join(os.MkdirAll(plugins, 0o755), os.Symlink(w.kit.plugins, filepath.Join(plugins, "plugins"))); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) dir() string   { return filepath.Join(w.folder, "world") }
+func (w *world) temp() string  { return filepath.Join(w.folder, "tmp") }
+func (w *world) state() string { return filepath.Join(w.folder, "state") }
+
+// on starts the world with faults, and waits until it lets castle in.
+func (w *world) on(faults ...string) {
+	w.t.Helper()
+	log, err := os.OpenFile(w.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer log.Close()
+	args := []string{"serve", "--cluster=" + w.live, "--dir=" + w.dir(), "--binaries=" + w.kit.binaries,
+		"--listen=" + strings.TrimPrefix(proxy, "http://"), "--profile=" + w.profile, "--time-scale=" + w.scale}
+	for _, fault := range faults {
+		args = append(args, "--fault="+fault)
+	}
+	command := exec.Command(filepath.Join(w.kit.path, "castle-sandbox"), args...)
+	command.Stdout, command.Stderr = log, log
+	// The process may not outlive the tests, whatever ends them.
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	ended, started := make(chan struct{}), make(chan error)
+	go func() {
+		runtime.LockOSThread() // the death signal comes when the thread ends that started it
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait()
+		}
+		close(ended)
+	}()
+	if err := <-started; err != nil {
+		w.t.Fatalf("start a world in namespaces of its own: %v", err)
+	}
+	w.process, w.ended = command, ended
+	w.t.Cleanup(func() { w.stop(ended, command.Process.Pid, syscall.SIGTERM) })
+	w.until(3*time.Minute, "the world is on", func() (string, bool) {
+		select {
+		case <-ended:
+			w.t.Fatalf("the world ended:\n%s", w.log())
+		default:
+		}
+		connection, err := w.dial(context.Background(), "tcp", strings.TrimPrefix(proxy, "http://"))
+		if err != nil {
+			return err.Error(), false
+		}
+		return "", connection.Close() == nil
+	})
+}
+
+// off ends the world, in order with SIGTERM, or as a power cut would with SIGKILL.
+func (w *world) off(signal syscall.Signal) { w.stop(w.ended, w.process.Process.Pid, signal) }
+
+func (w *world) stop(ended <-chan struct{}, pid int, signal syscall.Signal) {
+	select {
+	case <-ended:
+		return
+	default:
+		_ = syscall.Kill(pid, signal)
+	}
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		w.t.Errorf("the world does not end after %s", signal)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		<-ended
+	}
+}
+
+func (w *world) logFile() string { return filepath.Join(w.folder, "world.log") }
+
+func (w *world) log() string {
+	data, err := os.ReadFile(w.logFile())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// dial connects within the world's network.
+func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	type result struct {
+		connection net.Conn
+		err        error
+	}
+	done := make(chan result, 1)
+	pid := w.process.Process.Pid
+	go func() {
+		// The thread goes with the goroutine: nothing else ever runs in that namespace.
+		runtime.LockOSThread()
+		namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		defer namespace.Close()
+		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- result{nil, err}
+			return
+		}
+		dialer := net.Dialer{Timeout: 5 * time.Second}
+		connection, err := dialer.DialContext(ctx, network, address)
+		done <- result{connection, err}
+	}()
+	r := <-done
+	return r.connection, r.err
+}
+
+// until asks every 50 ms whether something is so, and fails the test with what was seen last.
+func (w *world) until(limit time.Duration, what string, look func() (seen string, done bool)) {
+	w.t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		seen, done := look()
+		if done {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s; last seen: %s", limit, what, seen)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
