@@ -69,7 +69,6 @@ func TestAnInvalidDescriptionStartsNothing(t *testing.T) {
 }
 
 func TestAGhostIsNamedWithTheWayOut(t *testing.T) {
-	t.Parallel() // it mostly waits
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on("ghosts=522")
@@ -89,7 +88,6 @@ func TestAGhostIsNamedWithTheWayOut(t *testing.T) {
 }
 
 func TestAMachineAtAnotherAddressIsNamed(t *testing.T) {
-	t.Parallel() // it mostly waits
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on("dhcp-drift=523")
@@ -97,7 +95,6 @@ func TestAMachineAtAnotherAddressIsNamed(t *testing.T) {
 }
 
 func TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn(t *testing.T) {
-	t.Parallel() // it mostly waits
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on("clone-fails=524")
@@ -125,7 +122,6 @@ func TestALyingEndpointDoesNotOpenTheGate(t *testing.T) {
 }
 
 func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
-	t.Parallel() // it mostly waits
 	t.Parallel()
 	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle", "wait", local.layer`, `"--timeout=20s"`))...)
 	w.on("flux-no-secret")
