@@ -37,7 +37,7 @@ func (c *Cluster) environment(access *access, events string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	encryption, err := secrets.StateEncryption(c.description.Name, value(secrets.StatePassphrase))
+	encryption, err := access.encryption()
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"tazlab.net/castle/ci/cluster"
 	"tazlab.net/castle/ci/secrets"
@@ -88,6 +89,26 @@ type access struct {
 	talos  string // the machine secrets as they are kept, YAML
 	bundle *talos.Bundle
 	kube   talos.Kube
+
+	// encryption is the value of TF_ENCRYPTION, derived once: stretching the passphrase takes a good part of a second, and
+	// every look at a state asks for it.
+	encryption func() (string, error)
+}
+
+// newAccess derives what the secrets give access to; machines is the machine secrets as YAML.
+func newAccess(description *cluster.Cluster, values *secrets.Values, machines string) (*access, error) {
+	bundle, err := talos.ParseSecrets([]byte(machines))
+	if err != nil {
+		return nil, err
+	}
+	kube, _, err := talos.AdminKube(description, bundle, adminTTL)
+	if err != nil {
+		return nil, err
+	}
+	return &access{values: values, talos: machines, bundle: bundle, kube: kube, encryption: sync.OnceValues(func() (string, error) {
+		passphrase, _ := values.Get(secrets.StatePassphrase)
+		return secrets.StateEncryption(description.Name, passphrase)
+	})}, nil
 }
 
 // secret lists what must not be shown.
@@ -115,13 +136,5 @@ func (c *Cluster) resolve(ctx context.Context, keep bool) (*access, error) {
 			}
 		}
 	}
-	bundle, err := talos.ParseSecrets([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-	kube, _, err := talos.AdminKube(c.description, bundle, adminTTL)
-	if err != nil {
-		return nil, err
-	}
-	return &access{values: values, talos: text, bundle: bundle, kube: kube}, nil
+	return newAccess(c.description, values, text)
 }

@@ -10,7 +10,6 @@ import (
 	"tazlab.net/castle/ci/cluster"
 	"tazlab.net/castle/ci/ready"
 	"tazlab.net/castle/ci/secrets"
-	"tazlab.net/castle/ci/talos"
 	"tazlab.net/castle/ci/timeline"
 )
 
@@ -40,19 +39,14 @@ func (c *Cluster) Rollouts(ctx context.Context) (*Rollouts, error) {
 		return nil, fmt.Errorf("cluster %s was never created: Infisical holds no %s for it; dagger call create --cluster %s makes it",
 			description.Name, secrets.TalosSecrets, description.Name)
 	}
-	bundle, err := talos.ParseSecrets([]byte(text))
+	known, err := newAccess(description, values, text)
 	if err != nil {
 		return nil, err
 	}
-	admin, _, err := talos.AdminKube(description, bundle, adminTTL)
+	kube, err := ready.NewKube(known.kube.Host, known.kube.CA, known.kube.Cert, known.kube.Key)
 	if err != nil {
 		return nil, err
 	}
-	kube, err := ready.NewKube(admin.Host, admin.CA, admin.Cert, admin.Key)
-	if err != nil {
-		return nil, err
-	}
-	known := &access{values: values, talos: text, bundle: bundle, kube: admin}
 	return &Rollouts{Cluster: description.Name, kube: kube, out: c.Out, redactor: timeline.NewRedactor(known.secret()...)}, nil
 }
 

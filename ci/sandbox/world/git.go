@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"testing/fstest"
 
 	"tazlab.net/castle/ci/gitserver"
@@ -78,7 +79,7 @@ func (w *world) repositoryFiles() (fs.FS, error) {
 			return err
 		}
 		below, _ := filepath.Rel("gitops", name)
-		if rest, inCluster := cutPrefix(below, "cluster/"); inCluster {
+		if rest, inCluster := strings.CutPrefix(below, "cluster/"); inCluster {
 			below = path.Join(w.cluster.GitOps.Path, rest)
 		}
 		data = bytes.ReplaceAll(data, []byte("registry.invalid"), []byte(w.seed.Registry.String()))
@@ -86,11 +87,4 @@ func (w *world) repositoryFiles() (fs.FS, error) {
 		return nil
 	})
 	return made, err
-}
-
-func cutPrefix(name, prefix string) (string, bool) {
-	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-		return name[len(prefix):], true
-	}
-	return name, false
 }
