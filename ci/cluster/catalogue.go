@@ -55,12 +55,16 @@ func minorOf(version string) int {
 
 func (c catalogue) has(name string, minor int) bool { return slices.Contains(c[name], minor) }
 
-// minors are the minor versions of Talos 1 that the tables speak of, in order.
+// oldest is the first minor version of Talos 1 whose machine configuration castle can write, see ci/talos. The tables go
+// further back, so that a name that is gone is known by it.
+const oldest = 12
+
+// minors are the minor versions of Talos 1 that a cluster can have, in order.
 func minors() []int {
 	var list []int
 	for _, of := range extensions() {
 		for _, minor := range of {
-			if !slices.Contains(list, minor) {
+			if minor >= oldest && !slices.Contains(list, minor) {
 				list = append(list, minor)
 			}
 		}
