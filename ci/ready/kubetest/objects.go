@@ -79,8 +79,12 @@ func (s *Server) put(resource schema.GroupVersionResource, object *unstructured.
 	if err != nil || !hasStatus {
 		return stored, err
 	}
-	stored.Object["status"] = status
-	return client.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+	// All of it, whatever was written to the object meanwhile, as what is tested does.
+	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/status", "value": status}})
+	if err != nil {
+		return nil, err
+	}
+	return client.Patch(ctx, object.GetName(), "application/json-patch+json", patch, metav1.PatchOptions{}, "status")
 }
 
 // Delete removes an object and waits until it is gone.

@@ -63,6 +63,12 @@ func (w *world) apply(text string) {
 		}
 		kind := object.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		// The API serves a kind some moments after its definition was created.
+		for deadline := time.Now().Add(time.Minute); meta.IsNoMatchError(err) && time.Now().Before(deadline); {
+			time.Sleep(50 * time.Millisecond)
+			mapper.Reset()
+			mapping, err = mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		}
 		if err != nil {
 			w.t.Fatal(err)
 		}
