@@ -10,17 +10,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // needsMachine keeps tests that make real roots (root rights, a Debian mirror, half a minute each) out of a quick run.
-// With CASTLE_REQUIRE_ALL=1, as in CI, they run, and a machine that cannot run them fails them.
+// Where all tests are required, as in CI, a machine that cannot run them fails them.
 func needsMachine(t *testing.T) {
 	t.Helper()
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "1" {
-		t.Skip("NOT RUN: makes a real Debian root; set CASTLE_REQUIRE_ALL=1 on a Debian machine with root and a mirror")
-	}
+	testneeds.FullRun(t, "makes a real Debian root", "a Debian machine with root and a mirror")
 	if problems := thisHost().unfitForRoot(); len(problems) > 0 {
-		t.Fatalf("CASTLE_REQUIRE_ALL=1, but this machine cannot make a Debian root: %s", strings.Join(problems, "; "))
+		testneeds.Missing(t, "this machine cannot make a Debian root: %s", strings.Join(problems, "; "))
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"tazlab.net/castle/ci/gotool"
 	"tazlab.net/castle/ci/images"
 	"tazlab.net/castle/ci/mirror"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // output shows the progress of what a test calls.
@@ -50,7 +51,7 @@ func newMirror(t *testing.T, cache string, list images.List) int {
 	t.Helper()
 	start := time.Now()
 	if err := debian.Install(t.Context(), "mmdebstrap", "debian-archive-keyring"); err != nil {
-		cannotRun(t, "%v", err)
+		testneeds.Missing(t, "%v", err)
 	}
 	folder := filepath.Join(cache, "mirror")
 	_, err := mirror.Build(t.Context(), mirror.BuildOptions{

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // parentVariable tells a copy of this test binary, which is to be killed, where
@@ -63,7 +65,7 @@ func TestAKilledTestTakesItsDaemonAlong(t *testing.T) {
 		select {} // until it is killed
 	}
 	newDaemon(t) // skips where none can be started
-	parent, err := os.MkdirTemp(filepath.Join(cacheFolder(t), "dockertest"), "killed-")
+	parent, err := os.MkdirTemp(filepath.Join(testneeds.Cache(t), "dockertest"), "killed-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,19 +23,3 @@ func endToEnd(t *testing.T) {
 		t.Skip("CASTLE_E2E is not set")
 	}
 }
-
-// cannotRun ends a test that lacks something. Where all tests are required,
-// that is a failure.
-func cannotRun(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-		t.Fatalf("CASTLE_REQUIRE_ALL is set, and the test cannot run: "+format, args...)
-	}
-	loudly(t, format, args...)
-}
-
-// loudly skips with a message that stands out in a long log.
-func loudly(t *testing.T, format string, args ...any) {
-	t.Helper()
-	t.Skipf("\n*** THE NORMAL PATH, DOCKER AND THE DAGGER CLI, WAS NOT TESTED ***\n"+format+"\n", args...)
-}

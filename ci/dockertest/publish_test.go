@@ -17,6 +17,7 @@ import (
 	"tazlab.net/castle/ci/engine"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/setup"
+	"tazlab.net/castle/ci/testneeds"
 	"tazlab.net/castle/ci/testworld"
 )
 
@@ -28,7 +29,7 @@ func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
 	endToEnd(t)
 	start := time.Now()
 	newDaemon(t)
-	list, cache := imageList(t), cacheFolder(t)
+	list, cache := imageList(t), testneeds.Cache(t)
 	port := newMirror(t, cache, list)
 	own := engine.Engine{Cache: cache, Toolchain: toolchain(list, port), Log: output{t}}
 	loadEngine(t, own, list)

@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/git"
 	"tazlab.net/castle/ci/gitserver"
 	"tazlab.net/castle/ci/manifest"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 func TestAnUpdateIsOneCommitOfOneLineWithTrailers(t *testing.T) {
@@ -495,16 +496,11 @@ func TestABranchThatAppearsMeanwhileIsBuiltUpon(t *testing.T) {
 
 func TestACommitSignedWithAnSSHKeyVerifies(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-			t.Fatal("ssh-keygen is not installed")
-		}
-		t.Skip("ssh-keygen is not installed: signing is not tested")
-	}
+	keygen := testneeds.Command(t, "openssh-client", "ssh-keygen")
 	r := newRemote(t, nil)
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
-	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), keygen, "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v: %s", err, out)
 	}
 	public, err := os.ReadFile(key + ".pub")

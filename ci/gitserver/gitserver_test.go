@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 const canary = "canary-77ab-server-token"
@@ -280,9 +281,7 @@ func TestSeedBuildsOnWhatIsThereAndKeepsEveryByte(t *testing.T) {
 }
 
 func TestRepositoriesOfAnotherOwnerAreServed(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can give a folder to another owner: not tested here")
-	}
+	testneeds.Root(t, "to give a folder to another owner")
 	w := start(t, Options{Token: canary})
 	if err := os.Chown(w.bare, 12345, 12345); err != nil {
 		t.Fatal(err)

@@ -6,13 +6,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/copytree"
 )
 
 // ChartsFile is the list of charts within the folder terragrunt.
@@ -100,12 +101,12 @@ func (c Chart) compose(dest string, folderOf ToolFolder) error {
 		if err != nil {
 			return err
 		}
-		if err := lay(filepath.Join(kept, c.Path), dest); err != nil {
+		if err := copytree.Over(filepath.Join(kept, c.Path), dest); err != nil {
 			return err
 		}
 	}
 	if c.Overlay != "" {
-		if err := lay(filepath.Join(c.terragrunt, c.Overlay), dest); err != nil {
+		if err := copytree.Over(filepath.Join(c.terragrunt, c.Overlay), dest); err != nil {
 			return err
 		}
 	}
@@ -114,7 +115,7 @@ func (c Chart) compose(dest string, folderOf ToolFolder) error {
 		if err != nil {
 			return err
 		}
-		if err := lay(filepath.Join(kept, crds.Path), filepath.Join(dest, "crds")); err != nil {
+		if err := copytree.Over(filepath.Join(kept, crds.Path), filepath.Join(dest, "crds")); err != nil {
 			return err
 		}
 	}
@@ -156,26 +157,4 @@ func ComposeAll(terragrunt, dest string, folderOf ToolFolder) (left []string, er
 		}
 	}
 	return left, nil
-}
-
-// lay copies a folder's contents over what is there.
-func lay(source, dest string) error {
-	return filepath.WalkDir(source, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		below, err := filepath.Rel(source, name)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(dest, below)
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o755)
-		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, data, 0o644)
-	})
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/copytree"
 )
 
 // Limits of what is fetched, against a server that sends without end.
@@ -47,7 +49,7 @@ func (c Chart) Fetch(ctx context.Context, dest string) (err error) {
 			return err
 		}
 	} else if c.Overlay != "" {
-		if err := lay(filepath.Join(c.terragrunt, c.Overlay), dest); err != nil {
+		if err := copytree.Over(filepath.Join(c.terragrunt, c.Overlay), dest); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster"
 	"tazlab.net/castle/ci/ready"
+	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/talos"
 	"tazlab.net/castle/ci/timeline"
 )
@@ -30,7 +31,7 @@ func OpenHook() (*Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := timeline.Open(events, timeline.Redacting(timeline.NewRedactor(secretVariables()...)))
+	log, err := timeline.Open(events, timeline.Redacting(redact.New(secretVariables()...)))
 	if err != nil {
 		return nil, err
 	}

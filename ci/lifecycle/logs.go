@@ -8,20 +8,21 @@ import (
 	"slices"
 	"strings"
 
+	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/timeline"
 )
 
 // logs keeps what the tools print, redacted: a file for each layer, and in memory what is needed to tell why one failed.
 type logs struct {
 	folder    string
-	redactor  *timeline.Redactor
+	redactor  *redact.Redactor
 	files     map[string]*os.File
 	causes    map[string]*cause
 	unchanged map[string]bool // layers whose last apply had nothing to do
 	err       error
 }
 
-func newLogs(folder string, redactor *timeline.Redactor) *logs {
+func newLogs(folder string, redactor *redact.Redactor) *logs {
 	return &logs{folder: folder, redactor: redactor, files: map[string]*os.File{}, causes: map[string]*cause{}, unchanged: map[string]bool{}}
 }
 

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/timeline"
 )
 
 func TestACauseIsInTheToolsOwnWords(t *testing.T) {
-	logs := newLogs(t.TempDir(), timeline.NewRedactor("canary-of-a-secret"))
+	logs := newLogs(t.TempDir(), redact.New("canary-of-a-secret"))
 	for _, message := range []string{
 		"module.vm: Creating...",
 		"Error: error waiting for VM clone\n\n  with proxmox_virtual_environment_vm.node[\"a\"],\n\ntask ended with canary-of-a-secret\n",
@@ -36,7 +37,7 @@ func TestACauseIsInTheToolsOwnWords(t *testing.T) {
 }
 
 func TestAToolWithoutAnErrorIsQuotedByItsLastLines(t *testing.T) {
-	logs := newLogs(t.TempDir(), timeline.NewRedactor())
+	logs := newLogs(t.TempDir(), redact.New())
 	for _, line := range []string{"one", "two", "three", "", "four"} {
 		logs.write("3-engine", line)
 	}
@@ -67,7 +68,7 @@ func TestAGateStandsInItsLayer(t *testing.T) {
 }
 
 func TestALayerInWhichNothingChangedSaysSo(t *testing.T) {
-	logs := newLogs(t.TempDir(), timeline.NewRedactor())
+	logs := newLogs(t.TempDir(), redact.New())
 	for _, folder := range []string{"2-platform", "3-engine", "4-networking"} {
 		logs.write(folder, "Apply complete! Resources: 0 added, 0 changed, 0 destroyed.")
 	}

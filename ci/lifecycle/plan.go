@@ -10,8 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/terragrunt"
-	"tazlab.net/castle/ci/timeline"
 )
 
 // Plan is what create would change.
@@ -46,7 +46,7 @@ func (c *Cluster) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	redactor := timeline.NewRedactor(access.secret()...)
+	redactor := redact.New(access.secret()...)
 	plans, causes := map[string]*LayerPlan{}, map[string]*cause{}
 	for _, layer := range layers {
 		plans[layer.name], causes[layer.name] = &LayerPlan{Layer: layer.name}, &cause{}

@@ -9,6 +9,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster"
 	"tazlab.net/castle/ci/ready"
+	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/secrets"
 	"tazlab.net/castle/ci/timeline"
 )
@@ -20,7 +21,7 @@ type Rollouts struct {
 
 	kube     *ready.Kube
 	out      io.Writer // step lines
-	redactor *timeline.Redactor
+	redactor *redact.Redactor
 }
 
 // Rollouts gets access to the cluster's API as create does: with an administrator's certificate made in memory. Of c it
@@ -47,7 +48,7 @@ func (c *Cluster) Rollouts(ctx context.Context) (*Rollouts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rollouts{Cluster: description.Name, kube: kube, out: c.Out, redactor: timeline.NewRedactor(known.secret()...)}, nil
+	return &Rollouts{Cluster: description.Name, kube: kube, out: c.Out, redactor: redact.New(known.secret()...)}, nil
 }
 
 // RolloutsByKubeconfig gets access with a kubeconfig, given as its text; out takes step lines.
@@ -56,7 +57,7 @@ func RolloutsByKubeconfig(text string, out io.Writer) (*Rollouts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rollouts{kube: kube, out: out, redactor: timeline.NewRedactor(text)}, nil
+	return &Rollouts{kube: kube, out: out, redactor: redact.New(text)}, nil
 }
 
 // Wait is ready.WaitRollout on the cluster, with a line for each step. Of env it uses Revision, Image and Delivery.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/filelock"
+	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/timeline"
 )
 
@@ -27,7 +28,7 @@ type run struct {
 	log     *timeline.Log
 	unlock  func() error
 	// redactor takes the secrets out of everything that is shown or kept; they are added when they are known.
-	redactor *timeline.Redactor
+	redactor *redact.Redactor
 	logs     *logs // nil until Terragrunt runs
 }
 
@@ -48,7 +49,7 @@ func (c *Cluster) begin(command string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{command: command, began: time.Now().UTC(), unlock: unlock, redactor: timeline.NewRedactor()}
+	r := &run{command: command, began: time.Now().UTC(), unlock: unlock, redactor: redact.New()}
 	host, _ := os.Hostname()
 	data, err := json.Marshal(holder{Command: command, Since: r.began, Host: host, PID: os.Getpid()})
 	if err == nil {

@@ -15,14 +15,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // TestRealStandInsAreReproducibleAndRun makes the nginx stand-in of images.yaml twice, with nothing in common but the
 // network. The others, which take minutes, come in with the end-to-end tests.
 func TestRealStandInsAreReproducibleAndRun(t *testing.T) {
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "1" {
-		t.Skip("NOT RUN: makes real stand-ins; set CASTLE_REQUIRE_ALL=1 on a Debian machine with root, Go and a mirror")
-	}
+	testneeds.FullRun(t, "makes real stand-ins", "a Debian machine with root, Go and a mirror")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	all, err := images.Load("../../images.yaml")

@@ -3,6 +3,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,12 +11,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // repository is the project's folder, seen from this one.
@@ -44,17 +44,14 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// tools gives the kit, or ends a test that cannot run here. Where all tests are required, that is a failure.
+// tools gives the kit, or ends a test that cannot run here.
 func tools(t *testing.T) kit {
 	t.Helper()
 	once.Do(func() { missing = assemble() })
 	if missing == nil {
 		return shared
 	}
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-		t.Fatalf("CASTLE_REQUIRE_ALL is set, and the scenarios cannot run: %v", missing)
-	}
-	t.Skipf("\n*** THE SCENARIOS OF create WERE NOT RUN ***\n%v\n", missing)
+	testneeds.Missing(t, "the scenarios of create: %v", missing)
 	return kit{}
 }
 
@@ -112,35 +109,18 @@ type built struct {
 
 // builtTools looks all tools up, and names all that are missing at once.
 func builtTools() (built, error) {
-	cache, err := os.UserCacheDir()
+	tools, err := testneeds.Find("terragrunt", "tofu", "etcd", "kubernetes", "metallb", "external-secrets", "source-controller",
+		"kustomize-controller", "helm-controller", "provider-proxmox", "provider-helm", "provider-kubernetes", "provider-kubectl")
 	if err != nil {
 		return built{}, err
 	}
-	builder := gotool.Builder{Cache: filepath.Join(cache, "castle", "tools")}
 	found := built{named: map[string]string{}, folders: map[string]string{}}
 	renamed := map[string]string{"controller": "metallb-controller"}
-	var lacking []string
-	for _, tool := range []string{"terragrunt", "tofu", "etcd", "kubernetes", "metallb", "external-secrets", "source-controller",
-		"kustomize-controller", "helm-controller", "provider-proxmox", "provider-helm", "provider-kubernetes", "provider-kubectl"} {
-		recipe, err := gotool.Load(tool)
-		if err != nil {
-			return built{}, err
+	for tool, made := range tools {
+		found.folders[tool] = made.Folder
+		for name, file := range made.Programs {
+			found.named[cmp.Or(renamed[name], name)] = file
 		}
-		found.folders[tool] = builder.Dir(recipe)
-		for name := range recipe.Binaries {
-			file := filepath.Join(found.folders[tool], name)
-			if _, err := os.Stat(file); err != nil {
-				lacking = append(lacking, tool)
-				break
-			}
-			if other := renamed[name]; other != "" {
-				name = other
-			}
-			found.named[name] = file
-		}
-	}
-	if len(lacking) > 0 {
-		return built{}, fmt.Errorf("not built: %s; `castle tool NAME` builds one", strings.Join(lacking, ", "))
 	}
 	return found, nil
 }

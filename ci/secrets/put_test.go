@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/redact"
 )
 
 func (w *world) kept(name string) string {
@@ -95,7 +97,7 @@ func TestAnAnswerThatQuotesTheValueIsHidden(t *testing.T) {
 	value := canary(t)
 	w.guard(refusing(always, "/"+TalosSecrets, 400, "BadRequest", "The value "+value+" is odd, as is "+w.remote[GitOpsToken]))
 	err := values.Put(t.Context(), TalosSecrets, value)
-	if err == nil || strings.Contains(err.Error(), value) || !strings.Contains(err.Error(), hidden) {
+	if err == nil || strings.Contains(err.Error(), value) || !strings.Contains(err.Error(), redact.Mark) {
 		t.Errorf("got %v", err)
 	}
 	w.clean("the error", err.Error())

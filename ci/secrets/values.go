@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"tazlab.net/castle/ci/redact"
 )
 
 // Values holds resolved secrets. Printed, logged or encoded in any way it shows names only; a value leaves it by Get, All
@@ -132,8 +134,8 @@ func (v Values) Put(ctx context.Context, name, value string) error {
 	case strings.TrimSpace(value) != strings.TrimSuffix(value, "\n"):
 		return fmt.Errorf("%s cannot be kept: Infisical would trim the white space around its value", name)
 	}
-	hide := newRedactor(map[string]string{name: value})
-	if err := caller.put(ctx, name, value, source == SourceInfisical, hide); err != nil {
+	hide := redact.New(redactions(map[string]string{name: value})...)
+	if err := caller.put(ctx, name, value, source == SourceInfisical, hide.Redact); err != nil {
 		return err
 	}
 	v.add(map[string]string{name: value}, SourceInfisical)

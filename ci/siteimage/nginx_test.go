@@ -18,6 +18,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"tazlab.net/castle/ci/testneeds"
 )
 
 func TestTheConfigurationNamesNothingOfTheBase(t *testing.T) {
@@ -64,15 +66,7 @@ type nginxOptions struct {
 
 func lookUpNginx(t *testing.T) string {
 	t.Helper()
-	program, err := exec.LookPath("nginx")
-	if err != nil {
-		const missing = "nginx is not installed: apt-get install --no-install-recommends nginx-light"
-		if os.Getenv("CI") == "true" || os.Getenv("CASTLE_REQUIRE_ALL") == "1" {
-			t.Fatal(missing)
-		}
-		t.Skip("NOT TESTED with a real nginx: " + missing)
-	}
-	return program
+	return testneeds.Command(t, "nginx-light", "nginx")
 }
 
 // startNginx builds an image, unpacks our layers as a container runtime does, and starts nginx on them.
@@ -421,12 +415,10 @@ func TestASiteWithoutItsOwn404PageAnswers404(t *testing.T) {
 // The image's own paths, everything read-only but /dev/shm, and standard output owned by the user as a container runtime
 // makes it.
 func TestNginxRunsFromTheImagesOwnPathsWithNothingToWriteToButShm(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED: mounts need root")
-	}
+	testneeds.Root(t, "to mount")
 	program := lookUpNginx(t)
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
-		t.Skipf("NOT TESTED: this machine allows no mounts: %s", out)
+		testneeds.Missing(t, "this machine allows no mounts: %s", out)
 	}
 	for _, user := range []int{0, 65532} {
 		dir := t.TempDir()

@@ -4,25 +4,19 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // folder makes a folder of units, each an OpenTofu module and the units that it depends on.
 func folder(t *testing.T, units map[string][]string, modules map[string]string) Runner {
 	t.Helper()
-	for _, name := range []string{"terragrunt", "tofu"} {
-		if _, err := exec.LookPath(name); err != nil {
-			if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-				t.Fatalf("%s is not on PATH", name)
-			}
-			t.Skipf("%s is not on PATH; `castle tool %s` prints where castle has it", name, name)
-		}
-	}
+	programs := testneeds.Programs(t, "terragrunt", "tofu")
 	dir := t.TempDir()
 	for unit, needs := range units {
 		var paths []string
@@ -39,7 +33,7 @@ func folder(t *testing.T, units map[string][]string, modules map[string]string) 
 			}
 		}
 	}
-	return Runner{Binary: "terragrunt", Tofu: "tofu", Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1"}}
+	return Runner{Binary: programs["terragrunt"], Tofu: programs["tofu"], Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1"}}
 }
 
 const fine = `resource "terraform_data" "it" {

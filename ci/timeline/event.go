@@ -2,7 +2,11 @@
 // the end JSON, Markdown and one HTML page. It never decides what runs.
 package timeline
 
-import "time"
+import (
+	"time"
+
+	"tazlab.net/castle/ci/redact"
+)
 
 // Kinds of events.
 const (
@@ -47,12 +51,12 @@ type Event struct {
 type Option func(*options)
 
 type options struct {
-	redactor *Redactor
+	redactor *redact.Redactor
 	scaled   bool
 }
 
 // Redacting takes the redactor's values out of every text. Values may be added to it later.
-func Redacting(redactor *Redactor) Option { return func(o *options) { o.redactor = redactor } }
+func Redacting(redactor *redact.Redactor) Option { return func(o *options) { o.redactor = redactor } }
 
 // Scaled says that the run's delays were not those of real machines, so that it is not compared with the record.
 func Scaled() Option { return func(o *options) { o.scaled = true } }
@@ -63,4 +67,11 @@ func chosen(list []Option) options {
 		option(&o)
 	}
 	return o
+}
+
+func redacted(e Event, redactor *redact.Redactor) Event {
+	for _, text := range []*string{&e.Cluster, &e.Layer, &e.Name, &e.Cause, &e.Next} {
+		*text = redactor.Redact(*text)
+	}
+	return e
 }

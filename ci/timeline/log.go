@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"tazlab.net/castle/ci/redact"
 )
 
 // maxEvent is how long a line may be, in bytes: what is written at once does not mix with other processes' lines.
@@ -15,7 +17,7 @@ const maxEvent = 4 << 10
 // Log appends to a run's event log; several processes may do so at once.
 type Log struct {
 	file     *os.File
-	redactor *Redactor
+	redactor *redact.Redactor
 }
 
 // Open opens a log for appending and makes it where it is not there yet.
@@ -32,7 +34,7 @@ func (l *Log) Append(event Event) error {
 	if event.Time.IsZero() {
 		event.Time = time.Now().UTC()
 	}
-	event = l.redactor.event(event)
+	event = redacted(event, l.redactor)
 	line, err := json.Marshal(event)
 	for err == nil && len(line) >= maxEvent {
 		cutLongest(&event)

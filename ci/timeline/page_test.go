@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // measure asks the page itself how wide it is and what stands out of it. A window of chromium is never narrower than 500
@@ -98,16 +100,7 @@ func look(t *testing.T, chromium, page string, size [2]int) shown {
 
 func findChromium(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-		t.Fatal("CASTLE_REQUIRE_ALL is set, and there is no chromium; install Debian's package chromium")
-	}
-	t.Skip("NOT RUN: the page is looked at in a browser, and there is no chromium; install Debian's package chromium")
-	return ""
+	return testneeds.Command(t, "chromium", "chromium", "chromium-browser", "google-chrome")
 }
 
 func browse(t *testing.T, chromium, folder string, arguments ...string) string {

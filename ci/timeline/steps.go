@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"tazlab.net/castle/ci/redact"
 )
 
 const (
@@ -46,7 +48,7 @@ func Follow(ctx context.Context, name string, out io.Writer, list ...Option) err
 // and every 15 seconds. The lines are plain text, for terminals and for logs.
 type Steps struct {
 	out      io.Writer
-	redactor *Redactor
+	redactor *redact.Redactor
 	err      error
 
 	began  time.Time
@@ -89,7 +91,7 @@ func (s *Steps) Err() error { return s.err }
 
 // Show prints what an event says, if it says something new.
 func (s *Steps) Show(event Event) {
-	event = s.redactor.event(event)
+	event = redacted(event, s.redactor)
 	if s.began.IsZero() {
 		s.began = event.Time
 	}

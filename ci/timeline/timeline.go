@@ -83,12 +83,11 @@ type Link struct {
 // a run that was killed, lasts until the last event and is called interrupted.
 func Build(events []Event, edges map[string][]string, list ...Option) Timeline {
 	chosen := chosen(list)
-	redactor := chosen.redactor
 	b := builder{scaled: chosen.scaled, open: map[key]*span{}, layers: map[string]*span{}}
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	for _, event := range events {
-		b.add(redactor.event(event))
+		b.add(redacted(event, chosen.redactor))
 	}
 	return b.timeline(edges)
 }

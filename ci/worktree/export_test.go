@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // snapshot describes every file of a folder, times included: equal snapshots mean equal exports.
@@ -226,13 +228,7 @@ func TestASiteThatReadsTheHistoryIsNotExportedFromAShallowClone(t *testing.T) {
 }
 
 func TestHugoFindsTheDatesInAnExport(t *testing.T) {
-	hugo, err := exec.LookPath("hugo")
-	if err != nil && os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-		t.Fatal("hugo is not in PATH")
-	}
-	if err != nil {
-		t.Skip("NOT RUN: hugo is not in PATH")
-	}
+	hugo := testneeds.Programs(t, "hugo")["hugo"]
 	r := newRepo(t)
 	r.write("blog/hugo.yaml", "enableGitInfo: true\ndisableKinds: [taxonomy, term, sitemap, rss]\n")
 	r.write("blog/content/post.md", "---\ntitle: Post\n---\nhello\n")

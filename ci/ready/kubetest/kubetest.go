@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // Server is a running API server, as one test sees it.
@@ -73,7 +73,7 @@ func (s *Shared) Close() {
 
 func launch(t testing.TB, folder string) *Server {
 	t.Helper()
-	etcd, apiserver := program(t, "etcd", "etcd"), program(t, "kubernetes", "kube-apiserver")
+	programs := testneeds.Programs(t, "etcd", "kubernetes")
 	pki, err := newPKI(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -83,12 +83,12 @@ func launch(t testing.TB, folder string) *Server {
 		folder: folder, pki: pki, port: port, etcd: "http://127.0.0.1:" + freePort(t),
 	}}
 	peer := "http://127.0.0.1:" + freePort(t)
-	s.store = start(t, folder, etcd,
+	s.store = start(t, folder, programs["etcd"],
 		"--data-dir="+filepath.Join(folder, "etcd"),
 		"--listen-client-urls="+s.etcd, "--advertise-client-urls="+s.etcd,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer,
 		"--unsafe-no-fsync", "--log-level=error")
-	s.api = s.newAPI(apiserver)
+	s.api = s.newAPI(programs["kube-apiserver"])
 	if err := s.waitReady(); err != nil {
 		s.stop()
 		t.Fatal(err)
@@ -171,29 +171,6 @@ func (p *processes) waitReady() error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// program finds one that `castle tool` built.
-func program(t testing.TB, tool, name string) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	recipe, err := gotool.Load(tool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(gotool.Builder{Cache: filepath.Join(cache, "castle", "tools")}.Dir(recipe), name)
-	if _, err := os.Stat(file); err == nil {
-		return file
-	}
-	const format = "NOT RUN: %s is not built; castle tool %s builds it"
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-		t.Fatalf(format, name, tool)
-	}
-	t.Skipf(format, name, tool)
-	return ""
 }
 
 func freePort(t testing.TB) string {

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 const insideVariable = "CASTLE_KUBE_TEST_INSIDE"
@@ -36,39 +35,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// cannotRun ends a test that lacks something. Where all tests are required, that is a failure.
-func cannotRun(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-		t.Fatalf("CASTLE_REQUIRE_ALL is set, and the test cannot run: "+format, args...)
-	}
-	t.Skipf("\n*** THE SANDBOX'S KUBERNETES WAS NOT TESTED ***\n"+format+"\n", args...)
-}
-
 // programs finds built tools, or ends the test.
 func programs(t *testing.T, tools ...string) map[string]string {
 	t.Helper()
 	if os.Getenv(insideVariable) == "" {
-		cannotRun(t, "it needs root, to make namespaces")
+		testneeds.Missing(t, "it needs root, to make namespaces")
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	builder := gotool.Builder{Cache: filepath.Join(cache, "castle", "tools")}
-	found := map[string]string{}
-	for _, tool := range tools {
-		recipe, err := gotool.Load(tool)
-		if err != nil {
-			cannotRun(t, "%v", err)
-		}
-		for name := range recipe.Binaries {
-			file := filepath.Join(builder.Dir(recipe), name)
-			if _, err := os.Stat(file); err != nil {
-				cannotRun(t, "%s is not built: castle tool %s", name, tool)
-			}
-			found[name] = file
-		}
-	}
-	return found
+	return testneeds.Programs(t, tools...)
 }

@@ -15,35 +15,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/gotool"
 	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/testneeds"
 )
-
-// program finds a built tool: in the folder CASTLE_TOOLS, otherwise in the one that "castle tool" uses. Tests do not
-// build it, which takes minutes.
-func program(t *testing.T, recipe, name string) string {
-	t.Helper()
-	folder := os.Getenv("CASTLE_TOOLS")
-	if folder == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		folder = filepath.Join(cache, "castle", "tools")
-	}
-	loaded, err := gotool.Load(recipe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := filepath.Join(gotool.Builder{Cache: folder}.Dir(loaded), name)
-	if _, err := os.Stat(found); err != nil {
-		if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-			t.Fatalf("CASTLE_REQUIRE_ALL is set, and %s is not built: run castle tool %s", recipe, recipe)
-		}
-		t.Skipf("\n*** THE SIMULATOR WAS NOT TESTED WITH THE REAL PROVIDER ***\n%s is not there: run castle tool %s", found, recipe)
-	}
-	return found
-}
 
 // tofu runs OpenTofu on a folder of configuration against a world.
 type tofu struct {
@@ -53,13 +27,13 @@ type tofu struct {
 
 func newTofu(t *testing.T, w *world, configuration string) tofu {
 	t.Helper()
-	provider := program(t, "provider-proxmox", "terraform-provider-proxmox")
-	run := tofu{program: program(t, "tofu", "tofu"), folder: t.TempDir()}
+	programs := testneeds.Programs(t, "provider-proxmox", "tofu")
+	run := tofu{program: programs["tofu"], folder: t.TempDir()}
 	if err := os.CopyFS(run.folder, os.DirFS(configuration)); err != nil {
 		t.Fatal(err)
 	}
 	settings := filepath.Join(run.folder, "settings.tfrc")
-	text := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"bpg/proxmox\" = %q\n  }\n}\n", filepath.Dir(provider))
+	text := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"bpg/proxmox\" = %q\n  }\n}\n", filepath.Dir(programs["terraform-provider-proxmox"]))
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
