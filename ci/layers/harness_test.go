@@ -21,8 +21,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/postrender"
+	"tazlab.net/castle/ci/ready"
 	"tazlab.net/castle/ci/sandbox/proxmox"
+	"tazlab.net/castle/ci/testneeds"
 )
 
 // TestMain is also the castle that the layers' hooks call: this program under that name.
@@ -53,6 +55,13 @@ var webhooks = map[string][]string{
 // stand for.
 func hook(args []string) error {
 	call := strings.Join(args, " ")
+	if args[0] == "postrender" {
+		kube, err := ready.KubeFromEnv(os.Getenv)
+		if err != nil {
+			return err
+		}
+		return postrender.Run(context.Background(), args[1], postrender.InCluster(kube.Config()), os.Stdin, os.Stdout)
+	}
 	calls, err := os.OpenFile(os.Getenv(callsVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -66,6 +75,9 @@ func hook(args []string) error {
 	if call == os.Getenv(failVariable) {
 		// In words that Terragrunt by itself would take for a reason to run the layer again.
 		return errors.New("the provider's webhook did not answer: context deadline exceeded")
+	}
+	if strings.HasSuffix(call, " gitops-store") {
+		return awaitStore()
 	}
 	if webhooks[call] == nil {
 		return nil
@@ -83,6 +95,22 @@ func hook(args []string) error {
 	return nil
 }
 
+// awaitStore waits as the real gate does: until the engine has its store, or has failed.
+func awaitStore() error {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		calls, err := os.ReadFile(os.Getenv(callsVariable))
+		switch {
+		case err != nil:
+			return err
+		case bytes.Contains(calls, []byte("wait engine-store\n")):
+			return nil
+		case bytes.Contains(calls, []byte("layer fail engine\n")):
+			return errors.New("layer engine failed, which gitops waits for")
+		}
+	}
+	return errors.New("the engine neither got its store nor failed")
+}
+
 // newClient reads what the providers read.
 func newClient(getenv func(string) string) (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(&rest.Config{Host: getenv("KUBE_HOST"), TLSClientConfig: rest.TLSClientConfig{
@@ -92,34 +120,11 @@ func newClient(getenv func(string) string) (*kubernetes.Clientset, error) {
 	}})
 }
 
-// tool is the folder of what castle tool built.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	recipe, err := gotool.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := gotool.Builder{Cache: filepath.Join(cache, "castle", "tools")}.Dir(recipe)
-	if _, err := os.Stat(folder); err == nil {
-		return folder
-	}
-	const format = "NOT RUN: %s is not built; castle tool %s builds it"
-	if os.Getenv("CASTLE_REQUIRE_ALL") != "" {
-		t.Fatalf(format, name, name)
-	}
-	t.Skipf(format, name, name)
-	return ""
-}
-
 // charts puts the charts together and gives their folder.
 func charts(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "charts")
-	left, err := ComposeAll(terragruntFolder, folder, func(name string) (string, error) { return tool(t, name), nil })
+	left, err := ComposeAll(terragruntFolder, folder, func(name string) (string, error) { return testneeds.Tool(t, name), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +164,7 @@ func newRunner(t *testing.T) runner {
 	scratch := t.TempDir()
 	r := runner{
 		terragrunt: filepath.Join(scratch, "terragrunt"),
-		program:    filepath.Join(tool(t, "terragrunt"), "terragrunt"),
+		program:    filepath.Join(testneeds.Tool(t, "terragrunt"), "terragrunt"),
 		calls:      filepath.Join(scratch, "calls"),
 	}
 	if err := os.CopyFS(r.terragrunt, os.DirFS(terragruntFolder)); err != nil {
@@ -180,7 +185,7 @@ func newRunner(t *testing.T) runner {
 		folder := filepath.Join(plugins, "registry.opentofu.org", match[1], match[3], "linux_amd64")
 		program := "terraform-" + name
 		if err := errors.Join(os.MkdirAll(folder, 0o755),
-			os.Symlink(filepath.Join(tool(t, name), program), filepath.Join(folder, program+"_v"+match[3]))); err != nil {
+			os.Symlink(filepath.Join(testneeds.Tool(t, name), program), filepath.Join(folder, program+"_v"+match[3]))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -193,7 +198,7 @@ func newRunner(t *testing.T) runner {
 		"PATH":               bin + ":" + os.Getenv("PATH"),
 		"HOME":               filepath.Join(scratch, "home"),
 		"TMPDIR":             scratch,
-		"TG_TF_PATH":         filepath.Join(tool(t, "tofu"), "tofu"),
+		"TG_TF_PATH":         filepath.Join(testneeds.Tool(t, "tofu"), "tofu"),
 		"TF_CLI_CONFIG_FILE": settings,
 		// Units that start at once replace each other's providers in the cache that Terragrunt would make.
 		"TG_NO_AUTO_PROVIDER_CACHE_DIR":  "true",
@@ -315,11 +320,11 @@ func (r runner) called(t *testing.T) []string {
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
-// of are the calls that name a layer.
+// of are the calls that name a layer or a gate within it.
 func of(layer string, calls []string) []string {
 	var some []string
 	for _, call := range calls {
-		if slices.ContainsFunc(strings.Fields(call), func(word string) bool { return word == layer || word == layer+"-webhook" }) {
+		if slices.ContainsFunc(strings.Fields(call), func(word string) bool { return word == layer || strings.HasPrefix(word, layer+"-") }) {
 			some = append(some, call)
 		}
 	}

@@ -29,7 +29,7 @@ func TestModulesHoldOnlyWhatTheClusterItselfNeeds(t *testing.T) {
 		"engine":           {"helm_release", "kubectl_manifest", "kubernetes_secret_v1", "terraform_data"},
 		"networking":       {"helm_release", "kubectl_manifest", "terraform_data"},
 		"storage":          {"helm_release", "kubectl_manifest"},
-		"gitops":           {"helm_release", "kubectl_manifest"},
+		"gitops":           {"helm_release", "kubectl_manifest", "terraform_data"},
 	}
 	kinds := map[string][]string{
 		"engine":     {"ClusterSecretStore", "ExternalSecret"},

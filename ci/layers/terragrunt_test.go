@@ -25,7 +25,7 @@ func TestTheGraphHasTheRealDependenciesAndNoOthers(t *testing.T) {
 		"3-engine":     {"2-platform"},
 		"4-networking": {"2-platform"},
 		"5-storage":    {"2-platform"},
-		"6-gitops":     {"3-engine"},
+		"6-gitops":     {"2-platform"},
 	}
 	for _, cluster := range clusters {
 		out, err := r.run(t, cluster, "find", "--json", "--dag", "--dependencies")
@@ -46,6 +46,21 @@ func TestTheGraphHasTheRealDependenciesAndNoOthers(t *testing.T) {
 		if !maps.EqualFunc(got, want, slices.Equal[[]string]) {
 			t.Errorf("%s: %v, want %v", cluster, got, want)
 		}
+	}
+}
+
+// Flux is installed beside the engine, and its secrets are the engine's to remove.
+func TestFluxGoesBeforeTheEngine(t *testing.T) {
+	r := newRunner(t)
+	r.env["CASTLE_CHARTS"] = charts(t)
+	out, _, err := r.runAll(t, "", "destroy", "-auto-approve")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	calls := r.called(t)
+	gone, begun := slices.Index(calls, "layer end gitops"), slices.Index(calls, "layer start engine")
+	if gone < 0 || begun < 0 || gone > begun {
+		t.Errorf("the layers were removed in this order: %v", calls)
 	}
 }
 
@@ -82,7 +97,7 @@ func TestAPlanNeedsNoClusterAndCallsNoHook(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for layer, plan := range map[string]string{
-		"1-secrets": "1 to add", "2-platform": "5 to add", "3-engine": "6 to add", "4-networking": "5 to add", "5-storage": "2 to add", "6-gitops": "6 to add",
+		"1-secrets": "1 to add", "2-platform": "5 to add", "3-engine": "6 to add", "4-networking": "5 to add", "5-storage": "2 to add", "6-gitops": "8 to add",
 	} {
 		if !strings.Contains(out, "["+layer+"] tofu: Plan: "+plan+", 0 to change, 0 to destroy.") {
 			t.Errorf("%s does not plan %s:\n%s", layer, plan, out)
@@ -176,7 +191,7 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	if err == nil {
 		t.Fatalf("a failed gate passed:\n%s", out)
 	}
-	for layer, want := range map[string]string{"3-engine": "failed", "6-gitops": "early exit", "4-networking": "succeeded", "5-storage": "succeeded"} {
+	for layer, want := range map[string]string{"3-engine": "failed", "6-gitops": "failed", "4-networking": "succeeded", "5-storage": "succeeded"} {
 		if results[layer] != want {
 			t.Errorf("%s: %s, want %s\n%s", layer, results[layer], want, out)
 		}
@@ -188,7 +203,7 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 		"engine":     {"layer start engine", "wait engine-webhook", "layer fail engine"},
 		"networking": {"layer start networking", "wait networking-webhook", "wait networking", "layer end networking"},
 		"storage":    {"layer start storage", "wait storage", "layer end storage"},
-		"gitops":     nil,
+		"gitops":     {"layer start gitops", "wait --timeout=30m gitops-store", "layer fail gitops"},
 	} {
 		if got := of(layer, calls); !slices.Equal(got, want) {
 			t.Errorf("hooks of %s: %v, want %v", layer, got, want)
@@ -204,13 +219,18 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for layer, want := range map[string]string{"4-networking": "0 added, 0 changed, 0 destroyed", "5-storage": "0 added, 0 changed, 0 destroyed", "6-gitops": "6 added"} {
+	for layer, want := range map[string]string{"4-networking": "0 added, 0 changed, 0 destroyed", "5-storage": "0 added, 0 changed, 0 destroyed"} {
 		if !strings.Contains(out, "["+layer+"] tofu: Apply complete! Resources: "+want) {
 			t.Errorf("%s: not %s\n%s", layer, want, out)
 		}
 	}
-	if got, want := of("engine", r.called(t)), []string{"layer start engine", "wait engine-webhook", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
+	calls = r.called(t)
+	if got, want := of("engine", calls), []string{"layer start engine", "wait engine-webhook", "wait engine-store", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
 		t.Errorf("hooks of engine: %v, want %v", got, want)
+	}
+
+	if got, want := of("gitops", calls), []string{"layer start gitops", "wait --timeout=30m gitops-store", "wait gitops-secrets", "wait gitops", "layer end gitops"}; !slices.Equal(got, want) {
+		t.Errorf("hooks of gitops: %v, want %v", got, want)
 	}
 
 	// A complete cluster is left as it is; its gates are asked all the same.

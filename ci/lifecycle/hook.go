@@ -17,6 +17,7 @@ import (
 // Hook is a command that a layer's hook calls: it finds in its environment what the run gave it.
 type Hook struct {
 	description *cluster.Cluster
+	events      string // file of the event log
 	log         *timeline.Log
 	logErr      error
 }
@@ -35,7 +36,7 @@ func OpenHook() (*Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hook{description: description, log: log}, nil
+	return &Hook{description: description, events: events, log: log}, nil
 }
 
 // secretVariables are the values of the environment that must not get into the event log.
@@ -107,6 +108,8 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 		env.Talos = quorum{machines}
 	}
 	layer := gateLayer(gate)
+	ctx, stop := h.whileAwaited(ctx, layer)
+	defer stop()
 	err = ready.Run(ctx, gate, env, timeout, func(event ready.Event) {
 		if event.Condition == "" {
 			return

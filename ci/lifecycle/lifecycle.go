@@ -26,18 +26,19 @@ const (
 	LayerGitOps     = "gitops"
 )
 
-// layers in the order of their folders, each with the layers that it really needs. The units' own dependencies decide
-// what runs when; these are for the critical path of the time line.
+// layers in the order of their folders, each with the layers that it needs to start, and those whose objects it waits for
+// on its way. The units' own dependencies decide what runs when; the needs are for the critical path of the time line.
 var layers = []struct {
 	name, folder string
 	needs        []string
+	awaits       []string
 }{
-	{LayerSecrets, "1-secrets", nil},
-	{LayerPlatform, "2-platform", []string{LayerSecrets}},
-	{LayerEngine, "3-engine", []string{LayerPlatform}},
-	{LayerNetworking, "4-networking", []string{LayerPlatform}},
-	{LayerStorage, "5-storage", []string{LayerPlatform}},
-	{LayerGitOps, "6-gitops", []string{LayerEngine}},
+	{LayerSecrets, "1-secrets", nil, nil},
+	{LayerPlatform, "2-platform", []string{LayerSecrets}, nil},
+	{LayerEngine, "3-engine", []string{LayerPlatform}, nil},
+	{LayerNetworking, "4-networking", []string{LayerPlatform}, nil},
+	{LayerStorage, "5-storage", []string{LayerPlatform}, nil},
+	{LayerGitOps, "6-gitops", []string{LayerPlatform}, []string{LayerEngine}},
 }
 
 func layerOf(folder string) string {
@@ -119,13 +120,18 @@ func (a *access) secret() []string {
 // resolve gets the secrets and the cluster's own certificates. Where Infisical holds no machine secrets yet they are made,
 // and with keep stored there, before anything is built that would be lost without them.
 func (c *Cluster) resolve(ctx context.Context, keep bool) (*access, error) {
+	// A second or two of a processor's time, which Infisical's answers take anyway.
+	machines := sync.OnceValues(func() ([]byte, error) { return talos.NewSecrets(c.description) })
+	if keep {
+		go machines() // its error is found when they are asked for
+	}
 	values, err := secrets.Resolve(ctx, c.description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})
 	if err != nil {
 		return nil, err
 	}
 	text, has := values.Get(secrets.TalosSecrets)
 	if !has {
-		made, err := talos.NewSecrets(c.description)
+		made, err := machines()
 		if err != nil {
 			return nil, err
 		}

@@ -54,6 +54,8 @@ var gates = []struct {
 	{"networking-webhook", needKube, networkingWebhook},
 	{"networking", all(needKube, needCluster), networking},
 	{"storage", all(needKube, needCluster), storage},
+	{"gitops-store", needKube, engineStore},
+	{"gitops-secrets", needKube, gitopsSecrets},
 	{"gitops-controllers", needKube, gitopsControllers},
 	{"gitops", needKube, gitops},
 	{"blog", needKube, blogRows},
@@ -124,6 +126,13 @@ func storage(e Env) []row {
 		{"StorageClass " + class, e.Kube.Objects(storageClasses, "", defaultClass, class), "kubectl get storageclasses"},
 		{"DaemonSet longhorn-manager in " + ns, e.Kube.Objects(daemonSets, ns, onEveryNode, "longhorn-manager"), lookInto(ns)},
 		{"CSIDriver driver.longhorn.io", e.Kube.Objects(csiDrivers, "", present, "driver.longhorn.io"), "kubectl get csidrivers; " + lookInto(ns)},
+	}
+}
+
+func gitopsSecrets(e Env) []row {
+	const ns = "flux-system"
+	return []row{
+		{"ExternalSecrets of Flux in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "flux-system", "sops-age"), "kubectl -n " + ns + " describe externalsecrets"},
 	}
 }
 

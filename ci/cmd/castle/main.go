@@ -61,6 +61,6 @@ func newRootCommand() *cobra.Command {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(newSetupCommand(), newDemoCommand(), newEngineCommand(), newMirrorCommand(), newBlogCommand(), newPackagesCommand(), newToolCommand(),
-		newClusterCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand())
+		newClusterCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPostrenderCommand())
 	return root
 }

@@ -15,15 +15,17 @@ resource "helm_release" "external_secrets" {
   # A release that an interrupted run left behind is taken up, not refused.
   upgrade_install = true
 
-  # The chart gives its webhook and its certificate controller 20 s before the first look at their readiness, and has no
-  # value for that. Everything that needs a secret would wait for it.
+  # The webhook's certificate is there before it starts, and its pods are asked early whether they are ready: the chart has
+  # no values for that, and everything that needs a secret would wait.
   postrender = {
-    binary_path = "sed"
-    args        = ["-e", "s/^\\( *initialDelaySeconds:\\) 20$/\\1 1/", "-e", "s/^\\( *periodSeconds:\\) 5$/\\1 2/"]
+    binary_path = "castle"
+    args        = ["postrender", "external-secrets"]
   }
 
   values = [yamlencode({
-    installCRDs    = true
+    installCRDs = true
+    # Secrets that are asked for at once do not wait for each other.
+    concurrent     = 4
     image          = local.image
     webhook        = { image = local.image }
     certController = { image = local.image }

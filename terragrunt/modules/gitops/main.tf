@@ -22,7 +22,15 @@ resource "kubectl_manifest" "namespace" {
   })
 }
 
-# The secrets do not wait for Flux: they are there when its controllers first look.
+# This layer runs beside the engine, since only Flux's secrets need that. The wait ends as soon as the engine fails; its own
+# end is later than any of the engine's.
+resource "terraform_data" "store" {
+  provisioner "local-exec" {
+    interpreter = ["castle", "wait", "--timeout=30m"]
+    command     = "gitops-store"
+  }
+}
+
 resource "kubectl_manifest" "secret" {
   for_each = {
     flux-system = local.credentials
@@ -45,7 +53,17 @@ resource "kubectl_manifest" "secret" {
     }
   })
 
-  depends_on = [kubectl_manifest.namespace]
+  depends_on = [kubectl_manifest.namespace, terraform_data.store]
+}
+
+# A source whose credentials are not there yet fails, and is looked at again only after a pause that grows.
+resource "terraform_data" "secrets" {
+  triggers_replace = [for secret in kubectl_manifest.secret : secret.uid]
+
+  provisioner "local-exec" {
+    interpreter = ["castle", "wait"]
+    command     = "gitops-secrets"
+  }
 }
 
 # Nothing here waits for pods; castle's gates watch. See the engine.
@@ -77,7 +95,7 @@ resource "kubectl_manifest" "source" {
     }
   })
 
-  depends_on = [helm_release.flux, kubectl_manifest.secret]
+  depends_on = [helm_release.flux, terraform_data.secrets]
 }
 
 resource "kubectl_manifest" "kustomization" {

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/postrender"
+	"tazlab.net/castle/ci/ready"
+)
+
+// newPostrenderCommand is called by Helm, with the environment that create gives the layers.
+func newPostrenderCommand() *cobra.Command {
+	return hidden(&cobra.Command{
+		Use:       "postrender CHART",
+		Short:     "Change a chart's manifests, from standard input to standard output, where it has no value for that",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: postrender.Charts(),
+		Long:      "Charts: " + strings.Join(postrender.Charts(), ", "),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kube, err := ready.KubeFromEnv(os.Getenv)
+			if err != nil {
+				return err
+			}
+			return postrender.Run(cmd.Context(), args[0], postrender.InCluster(kube.Config()), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	})
+}

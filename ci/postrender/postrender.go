@@ -1,0 +1,122 @@
+// Package postrender changes what a chart renders where the chart has no value for it. Helm hands a release's manifests
+// through `castle postrender CHART` before it sends them to the cluster.
+package postrender
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Lookup reads the data of a Secret of the cluster; nil where there is no such Secret.
+type Lookup func(ctx context.Context, namespace, name string) (map[string][]byte, error)
+
+// object is one of a release.
+type object = *unstructured.Unstructured
+
+// edit changes the objects of some kinds, in place.
+type edit struct {
+	kinds []string
+	apply func(ctx context.Context, lookup Lookup, objects []object) error
+}
+
+// edits are by chart.
+var edits = map[string][]edit{
+	"external-secrets": {
+		{[]string{"Deployment"}, earlyReadiness},
+		{[]string{"Secret", "ValidatingWebhookConfiguration"}, certificateBeforehand},
+	},
+}
+
+// Charts lists the charts that Run knows.
+func Charts() []string { return slices.Sorted(maps.Keys(edits)) }
+
+// Run copies the manifests of a chart's release from in to out, changed. Objects of other kinds are handed on as they are,
+// unread: the CRDs among them are a megabyte.
+func Run(ctx context.Context, chart string, lookup Lookup, in io.Reader, out io.Writer) error {
+	list, known := edits[chart]
+	if !known {
+		return fmt.Errorf("chart %q is not one that is changed after it is rendered: there are %s", chart, strings.Join(Charts(), ", "))
+	}
+	documents, err := split(in)
+	if err != nil {
+		return fmt.Errorf("read the manifests of %s: %w", chart, err)
+	}
+	for _, edit := range list {
+		if err := edit.run(ctx, lookup, documents); err != nil {
+			return fmt.Errorf("change the manifests of %s: %w", chart, err)
+		}
+	}
+	for _, document := range documents {
+		if _, err := fmt.Fprintf(out, "---\n%s\n", bytes.TrimSpace(document)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run reads the documents of the edit's kinds and writes them anew.
+func (e edit) run(ctx context.Context, lookup Lookup, documents [][]byte) error {
+	var places []int
+	var objects []object
+	for i, document := range documents {
+		if !slices.Contains(e.kinds, kindOf(document)) {
+			continue
+		}
+		o := object(&unstructured.Unstructured{})
+		if err := yaml.Unmarshal(document, &o.Object); err != nil {
+			return fmt.Errorf("read a %s: %w", kindOf(document), err)
+		}
+		places, objects = append(places, i), append(objects, o)
+	}
+	if err := e.apply(ctx, lookup, objects); err != nil {
+		return err
+	}
+	for i, place := range places {
+		changed, err := objects[i].MarshalJSON() // which is YAML too
+		if err != nil {
+			return err
+		}
+		documents[place] = changed
+	}
+	return nil
+}
+
+// split takes a stream of YAML documents apart.
+func split(in io.Reader) ([][]byte, error) {
+	var documents [][]byte
+	reader := yaml.NewYAMLReader(bufio.NewReader(in))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(document)) > 0 {
+			documents = append(documents, document)
+		}
+	}
+}
+
+var kindLine = regexp.MustCompile(`(?m)^(?:kind: *|\{.*"kind":)"?([A-Za-z]+)"?`)
+
+// kindOf reads the kind of a document without parsing all of it; "" where it has none.
+func kindOf(document []byte) string {
+	match := kindLine.FindSubmatch(document)
+	if match == nil {
+		return ""
+	}
+	return string(match[1])
+}
