@@ -24,13 +24,14 @@ const chartFile = "Chart.yaml"
 
 // Chart is one entry of that list: where a chart comes from. The list's own comment explains it.
 type Chart struct {
-	Name       string `yaml:"-"`
-	Version    string `yaml:"version"`
-	Repository string `yaml:"repository"` // URL of the Helm repository that has it; empty for one of our own
-	Tool       string `yaml:"tool"`       // the recipe whose build keeps the chart
-	Path       string `yaml:"path"`       // the chart's folder among what that build keeps
-	Overlay    string `yaml:"overlay"`    // a folder of terragrunt
-	CRDs       []CRDs `yaml:"crds"`
+	Name       string  `yaml:"-"`
+	Version    string  `yaml:"version"`
+	Repository string  `yaml:"repository"` // URL of the Helm repository that has it; empty for one of our own
+	Tool       string  `yaml:"tool"`       // the recipe whose build keeps the chart
+	Path       string  `yaml:"path"`       // the chart's folder among what that build keeps
+	Overlay    string  `yaml:"overlay"`    // a folder of terragrunt
+	CRDs       []CRDs  `yaml:"crds"`
+	Images     []Image `yaml:"images"` // what its pods run
 
 	terragrunt string
 }
@@ -41,6 +42,19 @@ type CRDs struct {
 	Path string `yaml:"path"`
 	URL  string `yaml:"url"`
 }
+
+// Image is an image of a chart's pods, and where they run.
+type Image struct {
+	Name  string `yaml:"image"` // "quay.io/metallb/speaker:v0.15.2"
+	Nodes string `yaml:"nodes"`
+}
+
+// Nodes that an image's pods run on.
+const (
+	OnAll     = "all"     // each node
+	OnWorkers = "workers" // each worker
+	OnAny     = "any"     // a worker, whichever the scheduler picks
+)
 
 // ToolFolder gives the folder of what a tool's build keeps.
 type ToolFolder func(tool string) (string, error)
@@ -64,6 +78,12 @@ func Charts(terragrunt string) ([]Chart, error) {
 	}
 	charts := make([]Chart, 0, len(list.Charts))
 	for name, chart := range list.Charts {
+		for _, image := range chart.Images {
+			if image.Name == "" || !slices.Contains([]string{OnAll, OnWorkers, OnAny}, image.Nodes) {
+				return nil, fmt.Errorf("%s: chart %s has the image %q on the nodes %q: they must be %s, %s or %s",
+					ChartsFile, name, image.Name, image.Nodes, OnAll, OnWorkers, OnAny)
+			}
+		}
 		chart.Name, chart.terragrunt = name, terragrunt
 		charts = append(charts, chart)
 	}

@@ -85,6 +85,13 @@ func TestAListWithAnUnknownWordIsRefused(t *testing.T) {
 	}
 }
 
+func TestAListWithAnImageOnUnknownNodesIsRefused(t *testing.T) {
+	p := newProject(t, map[string]string{"terragrunt/charts.yaml": "charts:\n  one: {version: 1.0.0, images: [{image: 'a:1', nodes: all}, {image: 'b:1', nodes: some}]}\n"})
+	if _, err := Charts(p.terragrunt); err == nil || !strings.Contains(err.Error(), `chart one has the image "b:1" on the nodes "some"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestEveryChartThatAModuleInstallsIsPinned(t *testing.T) {
 	charts, err := Charts(terragruntFolder)
 	if err != nil {

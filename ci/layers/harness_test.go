@@ -128,7 +128,7 @@ func charts(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(left, []string{"longhorn"}) {
+	if !slices.Equal(left, []string{repositoryOnly}) {
 		t.Errorf("charts that only a repository has: %v", left)
 	}
 	return folder

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/ready/kubetest"
 )
@@ -250,6 +249,7 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 
 	noSecretIn(t, r.env["CASTLE_STATE"], out)
 	readinessIsLookedForEarly(t, server)
+	imagesAreListed(t, server)
 	if t.Failed() {
 		return
 	}
@@ -294,23 +294,12 @@ func noSecretIn(t *testing.T, states, out string) {
 // readinessIsLookedForEarly: a delay before the first look is waited out by every creation, by what depends on it too.
 func readinessIsLookedForEarly(t *testing.T, server *kubetest.Server) {
 	t.Helper()
-	client, err := newClient(server.Getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployments, err := client.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	daemonSets, err := client.AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	deployments, daemonSets := workloads(t, server)
 	pods := map[string]corev1.PodSpec{}
-	for _, deployment := range deployments.Items {
+	for _, deployment := range deployments {
 		pods[deployment.Name] = deployment.Spec.Template.Spec
 	}
-	for _, daemonSet := range daemonSets.Items {
+	for _, daemonSet := range daemonSets {
 		pods[daemonSet.Name] = daemonSet.Spec.Template.Spec
 	}
 	for _, name := range []string{"external-secrets-webhook", "metallb-controller", "metallb-speaker", "source-controller"} {

@@ -45,6 +45,7 @@ func (c *Cluster) Create(ctx context.Context) (*Result, error) {
 		if err != nil {
 			return c.platformFailure(ctx, run, err)
 		}
+		defer c.pullAhead(ctx, run, access)()
 		return c.terragrunt(ctx, run, access, "apply", "-auto-approve")
 	})
 }

@@ -66,6 +66,8 @@ type Cluster struct {
 	Out    io.Writer // step lines
 	Scaled bool      // a sandbox whose delays are not a homelab's: no run is compared with the record
 
+	PullAhead bool // Create has the machines pull the layers' images as soon as they run
+
 	description *cluster.Cluster
 }
 

@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/cluster"
 	"tazlab.net/castle/ci/lifecycle"
 	"tazlab.net/castle/ci/timeline"
 )
@@ -48,6 +50,7 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	w.heldUntilServed("engine", "external-secrets-webhook", 4*time.Second)
 	w.poolAtFirstTry()
 	w.heldThroughTheFlap()
+	w.pulledAhead()
 	w.hasExactlyItsVMs()
 	talosconfig := w.unsealed("talosconfig")
 	members := w.hasAQuorum(talosconfig)
@@ -192,6 +195,23 @@ func (w *world) heldThroughTheFlap() {
 	}
 }
 
+// pulledAhead fails the test unless each node pulled, beside the layers, what its pods run.
+func (w *world) pulledAhead() {
+	w.t.Helper()
+	log := w.toolLog("images")
+	for _, node := range w.cluster.Nodes {
+		images := []string{"quay.io/metallb/speaker"}
+		if node.Role == cluster.RoleWorker {
+			images = append(images, "ghcr.io/external-secrets/external-secrets", "longhornio/longhorn-manager", "ghcr.io/fluxcd/source-controller")
+		}
+		for _, image := range images {
+			if strings.Count(log, " "+node.Name+" has "+image+":") != 1 {
+				w.t.Errorf("%s did not pull %s once:\n%s", node.Name, image, log)
+			}
+		}
+	}
+}
+
 // changedNothing fails the test unless the latest run left everything as it was.
 func (w *world) changedNothing() {
 	w.t.Helper()
@@ -203,6 +223,9 @@ func (w *world) changedNothing() {
 		if !strings.Contains(log, "No changes.") || !strings.Contains(log, "0 added, 0 changed, 0 destroyed") {
 			w.t.Errorf("the layer %s was changed:\n%s", layer, log)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(w.lastRun(), "log", "images.log")); !errors.Is(err, os.ErrNotExist) {
+		w.t.Errorf("a node was asked for images: %v", err)
 	}
 	for _, event := range w.events() {
 		if event.Kind != timeline.KindStep || event.Layer != "platform" {

@@ -39,7 +39,9 @@ type world struct {
 	mu    sync.Mutex
 	up    map[string]bool // control planes
 	nodes map[string]bool
-	vip   []string // holders, "" for none
+	pulls func(ctx context.Context, image string) error // how a pull goes; nil: at once and well
+	local map[string][]string                           // images by node
+	vip   []string                                      // holders, "" for none
 	api   *httptest.Server
 }
 
@@ -72,7 +74,7 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 		c.Nodes = append(c.Nodes, node)
 	}
 	w := &world{t: t, cluster: c, profile: p, state: filepath.Join(t.TempDir(), "talos.json"), port: freePort(t, c.Nodes[0].Address),
-		route: func(a netip.Addr) netip.Addr { return a }, up: map[string]bool{}, nodes: map[string]bool{}}
+		route: func(a netip.Addr) netip.Addr { return a }, up: map[string]bool{}, nodes: map[string]bool{}, local: map[string][]string{}}
 	w.use(commonSecrets())
 	w.open()
 	t.Cleanup(func() { _ = w.fleet.Close() })
@@ -223,6 +225,35 @@ func (w *world) NodeDown(node sandbox.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.nodes, node.Name)
+}
+
+func (w *world) Pull(ctx context.Context, node sandbox.Node, image string) error {
+	w.mu.Lock()
+	pulls := w.pulls
+	w.mu.Unlock()
+	if pulls != nil {
+		if err := pulls(ctx, image); err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.local[node.Name] = append(w.local[node.Name], image)
+	return nil
+}
+
+// pull says how pulls go from now on.
+func (w *world) pull(how func(ctx context.Context, image string) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pulls = how
+}
+
+// images are what a node has pulled.
+func (w *world) images(node string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.local[node])
 }
 
 func (w *world) VIP(_ netip.Addr, holder *sandbox.Node) {

@@ -90,7 +90,11 @@ func (w *world) castle(ctx context.Context, how way, args ...string) (*outcome, 
 }
 
 func (w *world) create(ctx context.Context, how way) (*outcome, error) {
-	return w.castle(ctx, how, "create")
+	args := []string{"create"}
+	if how == scripted {
+		args = append(args, "--pull-ahead=false") // the script had nothing pulled
+	}
+	return w.castle(ctx, how, args...)
 }
 
 func (w *world) destroy(ctx context.Context) (*outcome, error) {

@@ -29,28 +29,41 @@ func (d delays) total() time.Duration {
 	return max(d.Engine, d.Networking, d.Storage, d.GitOps)
 }
 
-// criticalPath adds the delays up. The nodes are in the order in which their VMs were begun, which OpenTofu chooses: as soon
-// as one VM is made, the next one begins.
+// criticalPath adds the delays up, where each layer's images are pulled when it has installed what runs them. The nodes are in
+// the order in which their VMs were begun, which OpenTofu chooses: as soon as one VM is made, the next one begins.
 func criticalPath(d profile.Delays, nodes []cluster.Node) delays {
+	return path(d, nodes, func(image string, asked, _ time.Duration) time.Duration { return asked + d.Pull(image) })
+}
+
+// aheadPath is the same where a node pulls all its images from the moment that it runs, all at once.
+func aheadPath(d profile.Delays, nodes []cluster.Node) delays {
+	return path(d, nodes, func(image string, asked, runs time.Duration) time.Duration { return max(asked, runs+d.Pull(image)) })
+}
+
+// path adds the delays up. pulled is when an image is there that pods ask for, on a node that runs since a time.
+func path(d profile.Delays, nodes []cluster.Node, pulled func(image string, asked, runs time.Duration) time.Duration) delays {
 	var at delays
 	// A login, the list of secrets, and the machine secrets written back.
 	at.Secrets = d.InfisicalLogin + 2*d.InfisicalRequest
-	at.Platform = platformPath(d, at.Secrets, nodes)
+	var first, last time.Duration // worker that runs: one is enough for a Deployment, Longhorn is on each
+	at.Platform, first, last = platformPath(d, at.Secrets, nodes)
 
 	// External Secrets Operator logs in, asks and gives its token back, for each object that it looks after: the store lists,
 	// a secret asks for each of its keys, one after the other. A secret waits for its store.
 	session := func(requests int) time.Duration {
 		return d.InfisicalLogin + time.Duration(requests+1)*d.InfisicalRequest
 	}
-	at.Engine = at.Platform + d.Pull("external-secrets/external-secrets") + d.WebhookServes + session(1) + session(1)
-	at.Networking = at.Platform + d.Pull("metallb/controller") + d.WebhookServes
-	at.Storage = at.Platform + d.Pull("longhornio/longhorn-manager")
-	// Flux's images come while its credentials (user name, password, authority) do; then the blog's image does.
-	at.GitOps = at.Engine + max(d.Pull("fluxcd/source-controller"), session(3)) + d.Pull("blog")
+	store := pulled("external-secrets/external-secrets", at.Platform, first) + d.WebhookServes + session(1)
+	at.Engine = store + session(1)
+	at.Networking = pulled("metallb/controller", at.Platform, first) + d.WebhookServes
+	at.Storage = pulled("longhornio/longhorn-manager", at.Platform, last)
+	// Flux's images come while the store and then its credentials (user name, password, authority) do; then the blog's image does.
+	at.GitOps = max(pulled("fluxcd/source-controller", at.Platform, first), store+session(3)) + d.Pull("blog")
 	return at
 }
 
-func platformPath(d profile.Delays, begin time.Duration, nodes []cluster.Node) time.Duration {
+// platformPath is when the layer ends, and when its first and its last worker run.
+func platformPath(d profile.Delays, begin time.Duration, nodes []cluster.Node) (end, firstWorker, lastWorker time.Duration) {
 	// A VM is a clone, its configuration, its disk's size, and its start. The next one begins when a hand is free, and is
 	// cloned when the storage is.
 	hands, storage := make([]time.Duration, vmsAtOnce), make([]time.Duration, clonesAtOnce)
@@ -68,46 +81,33 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []cluster.Node) t
 		storage[place], hands[hand] = cloned, made[i]
 		all = max(all, made[i])
 	}
-	// Talos is configured when all VMs are made. The control plane that the description names first is bootstrapped; the others
-	// join it.
-	var last, first time.Duration
-	var others []time.Duration
-	leading := bootstrapped(nodes)
+	// Talos is configured when all VMs are made. The control plane that runs first is bootstrapped; the others join it.
+	var workers, controlPlanes []time.Duration // when they run
 	for i, node := range nodes {
 		runs := max(made[i]+d.Boot, all) + d.Install + d.Reboot
-		last = max(last, runs)
-		switch {
-		case i == leading:
-			first = runs
-		case node.Role == cluster.RoleControlPlane:
-			others = append(others, runs)
+		if node.Role == cluster.RoleControlPlane {
+			controlPlanes = append(controlPlanes, runs)
+		} else {
+			workers = append(workers, runs)
 		}
 	}
-	leader := first + d.Bootstrap
+	slices.Sort(workers)
+	slices.Sort(controlPlanes)
+	leader := controlPlanes[0] + d.Bootstrap
 	quorum := leader
-	for _, runs := range others {
+	for _, runs := range controlPlanes[1:] {
 		quorum = max(quorum, max(runs, leader)+d.EtcdJoin)
 	}
 	api := leader + d.ControlPlane
+	firstWorker, lastWorker = workers[0], workers[len(workers)-1]
 	// From the running node to its registration, in both simulators, and from there to Ready.
-	nodesReady := max(api, last) + 3*d.Kubelet
-	return max(quorum, leader+d.VIP, api, nodesReady)
+	nodesReady := max(api, lastWorker, controlPlanes[len(controlPlanes)-1]) + 3*d.Kubelet
+	return max(quorum, leader+d.VIP, api, nodesReady), firstWorker, lastWorker
 }
 
 // soonest is the index of the earliest time.
 func soonest(times []time.Duration) int {
 	return slices.Index(times, slices.Min(times))
-}
-
-// bootstrapped is the index of the control plane with the lowest VM id, which is the description's first; -1 without any.
-func bootstrapped(nodes []cluster.Node) int {
-	found := -1
-	for i, node := range nodes {
-		if node.Role == cluster.RoleControlPlane && (found < 0 || node.VMID < nodes[found].VMID) {
-			found = i
-		}
-	}
-	return found
 }
 
 var creating = regexp.MustCompile(`proxmox_virtual_environment_vm\.node\["([^"]+)"\]: Creating\.\.\.`)

@@ -193,8 +193,8 @@ func readTrace(name string) ([]line, error) {
 // did, everything else is the real castle's.
 func castlePlayer(ctx context.Context, s settings, args []string) error {
 	switch {
-	case len(args) == 2 && args[0] == "wait":
-		return poll(ctx, args[1])
+	case len(args) >= 2 && args[0] == "wait":
+		return poll(ctx, args[len(args)-1])
 	case len(args) == 3 && args[0] == "layer" && args[1] == "fail":
 		return nil // the layer is tried again
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/copytree"
 	"tazlab.net/castle/ci/lifecycle"
 	"tazlab.net/castle/ci/ready"
 	"tazlab.net/castle/ci/terragrunt"
@@ -111,13 +111,21 @@ var looks = map[string][]look{
 		{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")},
 		{"external-secrets.io", "v1", "externalsecrets", "external-secrets", "castle-proof", "", condition("Ready")},
 	},
+	"engine-store": {
+		{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")},
+	},
 	"networking-webhook":      {endpoints("metallb-system", "metallb-webhook-service")},
 	lifecycle.LayerNetworking: {{"metallb.io", "v1beta1", "ipaddresspools", "metallb-system", "castle", "", present}},
 	lifecycle.LayerStorage: {
 		{"storage.k8s.io", "v1", "storageclasses", "", "", "", present},
 		{"apps", "v1", "daemonsets", "longhorn-system", "longhorn-manager", "", onAllNodes},
 	},
-	"gitops-controllers": {{"apps", "v1", "deployments", "flux-system", "", "", condition("Available")}},
+	"gitops-store": {
+		{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")},
+	},
+	"gitops-secrets": {
+		{"external-secrets.io", "v1", "externalsecrets", "flux-system", "", "", condition("Ready")},
+	},
 	lifecycle.LayerGitOps: {
 		{"kustomize.toolkit.fluxcd.io", "v1", "kustomizations", "flux-system", "flux-system", "", condition("Ready")},
 		{"kustomize.toolkit.fluxcd.io", "v1", "kustomizations", "", "", "", condition("Ready")},
@@ -223,24 +231,5 @@ func onAllNodes(object *unstructured.Unstructured) bool {
 
 // copyLayers copies the folder of layers, without what Terragrunt may have left in it.
 func copyLayers(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		below, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case entry.IsDir() && (entry.Name() == ".terragrunt-cache" || entry.Name() == ".terraform"):
-			return filepath.SkipDir
-		case entry.IsDir():
-			return os.MkdirAll(filepath.Join(to, below), 0o755)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, below), data, 0o644)
-	})
+	return copytree.Over(from, to, ".terragrunt-cache", ".terraform")
 }

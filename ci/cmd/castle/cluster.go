@@ -80,6 +80,7 @@ func (c *clusterFlags) create() *cobra.Command {
 		}
 		return render(cmd, result, format)
 	})
+	command.Flags().BoolVar(&c.cluster.PullAhead, "pull-ahead", true, "have the machines pull the layers' images as soon as they run, before the layers install them")
 	addFormatFlag(command, &format)
 	return command
 }

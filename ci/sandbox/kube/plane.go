@@ -30,6 +30,7 @@ const kubernetesPort = 6443
 type Plane struct {
 	options    Options
 	memory     string // a folder
+	images     *agent.Images
 	publishing sync.Mutex
 
 	mu      sync.Mutex
@@ -66,12 +67,17 @@ func New(options Options) (*Plane, error) {
 		return nil, err
 	}
 	options.Folder = folder
+	images, err := agent.OpenImages(disksOf(folder), options.Profile)
+	if err != nil {
+		return nil, err
+	}
 	return &Plane{
-		options: options, memory: inMemory(folder), known: map[string]netip.Addr{}, doors: map[string]*relay.Relay{}, nodes: map[string]Node{},
+		options: options, memory: inMemory(folder), images: images, known: map[string]netip.Addr{}, doors: map[string]*relay.Relay{}, nodes: map[string]Node{},
 	}, nil
 }
 
-func (p *Plane) disks() string { return filepath.Join(p.options.Folder, "agent") }
+// disksOf is where the nodes' disks are in a plane's folder.
+func disksOf(folder string) string { return filepath.Join(folder, "agent") }
 
 func (p *Plane) log() *slog.Logger { return p.options.Log }
 
@@ -179,14 +185,14 @@ func (p *Plane) NodeDown(name string) {
 
 // NodeErased cuts a node's power and empties its disk: the images it pulled are gone.
 func (p *Plane) NodeErased(name string) error {
-	p.mu.Lock()
-	delete(p.nodes, name)
-	nodes := p.agent
-	p.mu.Unlock()
-	if nodes == nil {
-		return agent.Erase(p.disks(), name)
-	}
-	return nodes.NodeErased(name)
+	p.NodeDown(name)
+	return p.images.Forget(name)
+}
+
+// Pull pulls an image onto a node's disk, where pods find it later, and returns when it is there.
+func (p *Plane) Pull(ctx context.Context, node, image string) error {
+	_, err := p.images.Pull(ctx, node, image, func() {})
+	return err
 }
 
 // Erase ends everything and removes etcd's data and the nodes' disks, as when the last control plane's disk is deleted.
@@ -199,10 +205,10 @@ func (p *Plane) Erase() error {
 	clear(p.known)
 	clear(p.nodes)
 	var failures []error
-	for _, name := range []string{"etcd", "agent"} {
-		failures = append(failures, os.RemoveAll(filepath.Join(p.options.Folder, name)))
+	for _, folder := range []string{filepath.Join(p.options.Folder, "etcd"), disksOf(p.options.Folder)} {
+		failures = append(failures, os.RemoveAll(folder))
 	}
-	return errors.Join(failures...)
+	return errors.Join(append(failures, p.images.ForgetAll())...)
 }
 
 // Close ends everything as a power cut does; a new Plane on the same folder goes on from there.
@@ -263,7 +269,7 @@ func (p *Plane) prepare(config Config) error {
 	// The agent and the proxy ask each other; the proxy is there before the agent has a pod.
 	var proxy *services.Proxy
 	nodes, err := agent.New(agent.Options{
-		Folder: p.disks(), Memory: filepath.Join(p.memory, "pods"), Network: network, Images: p.options.Binaries.Images, Profile: p.options.Profile,
+		Folder: disksOf(p.options.Folder), Pulled: p.images, Memory: filepath.Join(p.memory, "pods"), Network: network, Images: p.options.Binaries.Images, Profile: p.options.Profile,
 		Service: config.service(), DNS: config.dns(), Domain: config.domain(),
 		KubernetesVersion: p.options.KubernetesVersion, OSImage: p.options.OSImage, Log: p.log(), KubeletTLS: kubelet,
 		ServesWebhook: func(pod *corev1.Pod) bool { return proxy.ServesWebhook(pod) },

@@ -323,6 +323,18 @@ func (*api) List(in *machineapi.ListRequest, stream machineapi.MachineService_Li
 	return nil
 }
 
+// Logs knows one log, Talos's own, and in it what services did since the machine started.
+func (*api) Logs(in *machineapi.LogsRequest, stream machineapi.MachineService_LogsServer) error {
+	m := target(stream.Context())
+	if in.GetNamespace() != constants.SystemContainerdNamespace || in.GetId() != "machined" || in.GetFollow() || in.GetTailLines() >= 0 {
+		return status.Errorf(codes.Unknown, "the simulated machine has only the whole log of machined, as it is now")
+	}
+	m.fleet.mu.Lock()
+	log := m.services.log()
+	m.fleet.mu.Unlock()
+	return stream.Send(&common.Data{Bytes: []byte(log)})
+}
+
 // Kubeconfig signs an administrator's kubeconfig with the cluster's authority.
 func (*api) Kubeconfig(_ *emptypb.Empty, stream machineapi.MachineService_KubeconfigServer) error {
 	m := target(stream.Context())

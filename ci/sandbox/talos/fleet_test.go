@@ -42,6 +42,7 @@ type yard struct {
 
 	mu    sync.Mutex
 	calls []string
+	pulls func(context.Context) error // how a pull goes; nil: at once and well
 }
 
 var yards struct {
@@ -252,6 +253,16 @@ func (y *yard) NodeUp(_ context.Context, node Node) error {
 	return nil
 }
 func (y *yard) NodeDown(node Node) { y.note("node " + node.Name + " down") }
+func (y *yard) Pull(ctx context.Context, node Node, image string) error {
+	y.note("pull " + image + " on " + node.Name)
+	y.mu.Lock()
+	pulls := y.pulls
+	y.mu.Unlock()
+	if pulls == nil {
+		return nil
+	}
+	return pulls(ctx)
+}
 func (y *yard) VIP(_ netip.Addr, holder *Node) {
 	if holder == nil {
 		y.note("vip none")

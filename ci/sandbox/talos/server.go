@@ -38,11 +38,13 @@ var allowed = map[string]role.Set{
 	machineService + "Hostname":       role.MakeSet(role.Admin, role.Operator, role.Reader),
 	machineService + "Memory":         role.MakeSet(role.Admin, role.Operator, role.Reader),
 	machineService + "ServiceList":    role.MakeSet(role.Admin, role.Operator, role.Reader),
+	machineService + "Logs":           role.MakeSet(role.Admin, role.Operator, role.Reader),
 	machineService + "List":           role.MakeSet(role.Admin, role.Operator, role.Reader),
 	machineService + "EtcdMemberList": role.MakeSet(role.Admin, role.Operator, role.Reader, role.EtcdBackup),
 	machineService + "EtcdStatus":     role.MakeSet(role.Admin, role.Operator, role.Reader, role.EtcdBackup),
 	machineService + "Reboot":         role.MakeSet(role.Admin, role.Operator),
 	machineService + "Shutdown":       role.MakeSet(role.Admin, role.Operator),
+	machineService + "ImagePull":      role.MakeSet(role.Admin, role.Operator),
 	// A reader may apply a configuration in maintenance mode only; the call itself looks.
 	machineService + "ApplyConfiguration": role.MakeSet(role.Admin, role.Reader),
 }

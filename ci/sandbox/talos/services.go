@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -48,4 +49,15 @@ func (s services) list(unhealthy map[string]string) []*machineapi.ServiceInfo {
 	}
 	slices.SortFunc(list, func(a, b *machineapi.ServiceInfo) int { return strings.Compare(a.GetId(), b.GetId()) })
 	return list
+}
+
+// log is what Talos notes of its services.
+func (s services) log() string {
+	var log strings.Builder
+	for id, known := range s {
+		for _, event := range known.events {
+			fmt.Fprintf(&log, "[talos] service[%s](%s): %s\n", id, event.GetState(), event.GetMsg())
+		}
+	}
+	return log.String()
 }

@@ -82,6 +82,8 @@ type Cluster interface {
 	NodeUp(ctx context.Context, node Node) error
 	// NodeDown follows each NodeUp that returned nil.
 	NodeDown(node Node)
+	// Pull pulls an image for the pods of a node, which need not be up yet, and returns when the image is there.
+	Pull(ctx context.Context, node Node, image string) error
 	// VIP gives the virtual address to a node, or to none where holder is nil.
 	VIP(address netip.Addr, holder *Node)
 }

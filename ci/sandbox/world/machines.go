@@ -169,6 +169,10 @@ func (k kubernetes) NodeUp(_ context.Context, node talos.Node) error {
 
 func (k kubernetes) NodeDown(node talos.Node) { k.plane.NodeDown(node.Name) }
 
+func (k kubernetes) Pull(ctx context.Context, node talos.Node, image string) error {
+	return k.plane.Pull(ctx, node.Name, image)
+}
+
 func (k kubernetes) VIP(_ netip.Addr, holder *talos.Node) {
 	name := ""
 	if holder != nil {

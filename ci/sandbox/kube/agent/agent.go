@@ -34,7 +34,8 @@ const (
 
 // Options configure an Agent.
 type Options struct {
-	Folder  string // the nodes' disks: volumes, logs, which images were pulled
+	Folder  string // the nodes' disks: volumes, logs
+	Pulled  *Images
 	Memory  string // a folder in memory, for Secrets and tokens that pods mount; removed by Close
 	Network *podnet.Network
 	// Images are the programs by image name without tag or digest, "quay.io/metallb/controller"; a name also stands for
@@ -61,7 +62,6 @@ type Options struct {
 // Agent runs the pods of the nodes that are up.
 type Agent struct {
 	options Options
-	images  *images
 	context context.Context
 	close   context.CancelFunc
 	running sync.WaitGroup
@@ -84,15 +84,11 @@ type api struct {
 
 // New makes an agent whose nodes are all down.
 func New(options Options) (*Agent, error) {
-	pulled, err := openImages(filepath.Join(options.Folder, imagesFile))
-	if err != nil {
-		return nil, err
-	}
 	if err := os.RemoveAll(options.Memory); err != nil { // of a former life
 		return nil, err
 	}
 	a := &Agent{
-		options: options, images: pulled, joined: make(chan struct{}),
+		options: options, joined: make(chan struct{}),
 		nodes: map[string]*node{}, workers: map[types.UID]*worker{},
 	}
 	a.context, a.close = context.WithCancel(context.Background())

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 func TestVariablesAreExpandedAsInContainers(t *testing.T) {
@@ -54,51 +56,94 @@ func TestAnImageFindsItsProgramByNameOrByTheNamesAbove(t *testing.T) {
 	}
 }
 
-func TestAnImageIsPulledOncePerNodeAndNotAgainAfterAPowerCut(t *testing.T) {
-	file := filepath.Join(t.TempDir(), imagesFile)
-	pulls := 0
-	pull := func(i *images, node string) {
-		t.Helper()
-		_, err := i.pull(t.Context(), node, "blog:1", func(context.Context) error { pulls++; return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	first, err := openImages(file)
+// disks are the images of nodes whose disks are in a folder; pulling one takes no time.
+func disks(t *testing.T, folder string) *Images {
+	t.Helper()
+	opened, err := OpenImages(folder, profile.Profile{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return opened
+}
+
+func TestAnImageIsPulledOncePerNodeAndNotAgainAfterAPowerCut(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "agent")
+	pulls := 0
+	pull := func(i *Images, node string) {
+		t.Helper()
+		before := pulls
+		did, err := i.Pull(t.Context(), node, "blog:1", func() { pulls++ })
+		if err != nil || did != (pulls > before) {
+			t.Fatalf("%t, %v", did, err)
+		}
+	}
+	first := disks(t, folder)
 	pull(first, "a")
 	pull(first, "a")
 	pull(first, "b")
 	if pulls != 2 {
 		t.Fatalf("%d pulls on two nodes", pulls)
 	}
-	again, err := openImages(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := disks(t, folder)
 	pull(again, "a")
 	if pulls != 2 {
 		t.Error("pulled again after a power cut")
 	}
-	if err := Erase(filepath.Dir(file), "a"); err != nil {
+	if err := again.Forget("a"); err != nil {
 		t.Fatal(err)
 	}
-	if again, err = openImages(file); err != nil {
-		t.Fatal(err)
-	}
+	again = disks(t, folder)
 	pull(again, "a")
 	if pulls != 3 {
 		t.Error("not pulled again on an empty disk")
 	}
-	failed := errors.New("no")
-	if _, err := again.pull(t.Context(), "c", "blog:1", func(context.Context) error { return failed }); !errors.Is(err, failed) {
-		t.Errorf("a failed pull: %v", err)
+	if err := errors.Join(os.RemoveAll(folder), again.ForgetAll()); err != nil {
+		t.Fatal(err)
 	}
-	pull(again, "c")
+	pull(again, "b")
 	if pulls != 4 {
-		t.Error("a failed pull counts as pulled")
+		t.Error("not pulled again when all disks are empty")
+	}
+}
+
+func TestAPullThatWasCutOffIsNone(t *testing.T) {
+	images := disks(t, t.TempDir())
+	images.take = func(context.Context, string) error { return nil } // it did not notice
+	ctx, cut := context.WithCancel(t.Context())
+	if _, err := images.Pull(ctx, "a", "blog:1", cut); !errors.Is(err, context.Canceled) {
+		t.Errorf("the pull ended with %v", err)
+	}
+	if did, err := images.Pull(t.Context(), "a", "blog:1", func() {}); err != nil || !did {
+		t.Errorf("it counts as pulled: %v", err)
+	}
+}
+
+func TestAPullWaitsForTheRestOfOneThatIsUnderWay(t *testing.T) {
+	images := disks(t, t.TempDir())
+	end := make(chan struct{})
+	images.take = func(context.Context, string) error {
+		<-end
+		return nil
+	}
+	begun, ended := make(chan struct{}), make(chan bool)
+	pull := func(begins func()) {
+		did, err := images.Pull(t.Context(), "a", "blog:1", begins)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- did
+	}
+	go pull(func() { close(begun) })
+	<-begun
+	go pull(func() { t.Error("it is pulled twice") })
+	impatient, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := images.Pull(impatient, "a", "blog:1", func() {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("one who leaves meanwhile is told %v", err)
+	}
+	close(end)
+	if first, second := <-ended, <-ended; first == second {
+		t.Errorf("both did it: %t", first)
 	}
 }
 

@@ -74,9 +74,8 @@ func (c *container) sidecar() bool {
 // pull waits as long as the image takes, once per node.
 func (c *container) pull(ctx context.Context) error {
 	a, pod := c.worker.agent, c.worker.object()
-	did, err := a.images.pull(ctx, c.worker.node.Name, c.spec.Image, func(ctx context.Context) error {
+	did, err := a.options.Pulled.Pull(ctx, c.worker.node.Name, c.spec.Image, func() {
 		a.event(pod, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
-		return a.options.Profile.Sleep(ctx, a.options.Profile.Delays.Pull(c.spec.Image))
 	})
 	if err == nil && did {
 		a.event(pod, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q", c.spec.Image))

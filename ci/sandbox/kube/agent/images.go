@@ -12,36 +12,43 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 const imagesFile = "images.json"
 
-// images remembers which node has pulled which image, on disk, as a node's own disk does.
-type images struct {
+// Images are what each node has pulled, for its pods or before there were any. They are kept on disk, as a node's own disk
+// keeps them.
+type Images struct {
 	file string
+	take func(ctx context.Context, image string) error // the time that pulling an image takes
 
 	mu      sync.Mutex
 	pulled  map[string]map[string]bool // by node, by image
 	pulling map[[2]string]chan struct{}
 }
 
-func openImages(file string) (*images, error) {
-	i := &images{file: file, pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{}}
-	data, err := os.ReadFile(file)
+// OpenImages reads what the nodes whose disks are in a folder have pulled.
+func OpenImages(folder string, p profile.Profile) (*Images, error) {
+	i := &Images{file: filepath.Join(folder, imagesFile), pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{},
+		take: func(ctx context.Context, image string) error { return p.Sleep(ctx, p.Delays.Pull(image)) }}
+	data, err := os.ReadFile(i.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return i, os.MkdirAll(filepath.Dir(file), 0o755)
+		return i, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &i.pulled); err != nil {
-		return nil, fmt.Errorf("pulled images in %s: %w", file, err)
+		return nil, fmt.Errorf("pulled images in %s: %w", i.file, err)
 	}
 	return i, nil
 }
 
-// pull calls wait once for a node and image, whoever else asks meanwhile; true when this call did.
-func (i *images) pull(ctx context.Context, node, image string, wait func(context.Context) error) (did bool, err error) {
+// Pull returns when the image is on the node, whoever else pulls it meanwhile. begins is called where this call has to
+// pull it; did tells that it has.
+func (i *Images) Pull(ctx context.Context, node, image string, begins func()) (did bool, err error) {
 	key := [2]string{node, image}
 	for {
 		i.mu.Lock()
@@ -54,10 +61,14 @@ func (i *images) pull(ctx context.Context, node, image string, wait func(context
 			other = make(chan struct{})
 			i.pulling[key] = other
 			i.mu.Unlock()
-			err := wait(ctx)
+			begins()
+			err := i.take(ctx, image)
 			i.mu.Lock()
 			delete(i.pulling, key)
 			close(other)
+			if err == nil {
+				err = ctx.Err() // the disk may have been emptied since
+			}
 			if err == nil {
 				if i.pulled[node] == nil {
 					i.pulled[node] = map[string]bool{}
@@ -77,15 +88,27 @@ func (i *images) pull(ctx context.Context, node, image string, wait func(context
 	}
 }
 
-func (i *images) forget(node string) error {
+// Forget is that a node's disk is emptied.
+func (i *Images) Forget(node string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.pulled, node)
 	return i.save()
 }
 
-func (i *images) save() error {
+// ForgetAll is that all disks are emptied.
+func (i *Images) ForgetAll() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	clear(i.pulled)
+	return i.save()
+}
+
+func (i *Images) save() error {
 	data, err := json.Marshal(i.pulled)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(i.file), 0o755)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
@@ -93,21 +92,6 @@ func (a *Agent) NodeDown(name string) {
 	if connected != nil {
 		a.running.Go(func() { a.lost(connected, name) })
 	}
-}
-
-// NodeErased cuts a node's power and empties its disk.
-func (a *Agent) NodeErased(name string) error {
-	a.NodeDown(name)
-	return a.images.forget(name)
-}
-
-// Erase empties the disk of a node that no agent runs, in the agent's folder.
-func Erase(folder, name string) error {
-	pulled, err := openImages(filepath.Join(folder, imagesFile))
-	if err != nil {
-		return err
-	}
-	return pulled.forget(name)
 }
 
 // kubelet registers the node, makes it ready, and keeps its lease.
