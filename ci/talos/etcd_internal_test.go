@@ -3,7 +3,9 @@ package talos
 import (
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 
@@ -110,9 +112,78 @@ func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
 		for _, n := range nodes {
 			f.progress[n.Name] = progress{fresh: c.fresh}
 		}
-		if got := f.mayBootstrap([]view{empty, c.others, c.others}); got != c.may {
-			t.Errorf("%s: %v", name, got)
+		for at := range nodes { // whichever of them is ready
+			views := []view{c.others, c.others, c.others}
+			views[at] = empty
+			if got := f.candidate(views); (got >= 0) != c.may {
+				t.Errorf("%s: %d", name, got)
+			}
 		}
+	}
+}
+
+func TestTheControlPlaneThatIsReadyFirstIsBootstrapped(t *testing.T) {
+	nodes, _ := threeViews()
+	empty, silent, starting := view{state: "Preparing", data: dataEmpty}, view{err: errSilent}, view{state: "Preparing"}
+	f := &former{run: &run{progress: map[string]progress{}}, nodes: nodes}
+	for _, n := range nodes {
+		f.progress[n.Name] = progress{fresh: true}
+	}
+	for _, c := range []struct {
+		views []view
+		want  int
+	}{
+		{[]view{empty, empty, empty}, 0},
+		{[]view{silent, empty, empty}, 1},
+		{[]view{starting, silent, empty}, 2},
+		{[]view{silent, starting, {}}, -1},
+	} {
+		if got := f.candidate(c.views); got != c.want {
+			t.Errorf("of %v it is %d, want %d", c.views, got, c.want)
+		}
+	}
+}
+
+func TestOnlyTheControlPlaneThatWasCalledIsCalledAgain(t *testing.T) {
+	nodes, _ := threeViews()
+	empty := view{state: "Preparing", data: dataEmpty, mark: "as before"}
+	for name, c := range map[string]struct {
+		second view
+		since  time.Duration
+		want   int
+	}{
+		"its call had no effect":           {second: empty, since: time.Minute, want: 1},
+		"its call may have an effect soon": {second: empty, since: time.Second, want: -1},
+		"its etcd began anew":              {second: view{state: "Preparing", data: dataEmpty, mark: "anew"}, since: time.Minute, want: -1},
+		"it does not answer any more":      {second: view{err: errSilent}, since: time.Minute, want: -1},
+	} {
+		f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+		for _, n := range nodes {
+			f.progress[n.Name] = progress{fresh: true}
+		}
+		f.call(1, empty)
+		f.called = time.Now().Add(-c.since)
+		if got := f.candidate([]view{empty, c.second, empty}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A connection that breaks can have taken the call with it, or only the answer.
+func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
+	nodes, _ := threeViews()
+	var err error
+	if nodes[1].client, err = insecureClient("127.0.0.1:1", &atomic.Bool{}); err != nil { // nobody listens there
+		t.Fatal(err)
+	}
+	defer func() { _ = nodes[1].client.Close() }()
+	f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	empty := view{state: "Preparing", data: dataEmpty}
+	if err := f.bootstrap(t.Context(), 1, empty); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.candidate([]view{empty, empty, empty}); got != -1 || f.bootstraps != 0 {
+		t.Errorf("%d may be bootstrapped, after %d calls that were accepted", got, f.bootstraps)
 	}
 }
 

@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/client"
-	"google.golang.org/grpc/codes"
 )
 
-// former makes etcd out of the control planes: it bootstraps the first one, once, and waits until etcd's member list is
-// complete.
+// former makes etcd out of the control planes: it bootstraps the one that is ready first, once, and waits until etcd's
+// member list is complete.
 type former struct {
 	*run
 	nodes []*node // control planes
 
 	called    time.Time // last bootstrap call that was accepted, or that may have been
-	before    string    // mark of the first control plane's etcd before that call
+	chosen    int       // the control plane that was called; from then on, no other one is
+	before    string    // mark of its etcd before that call
 	began     time.Time // when a leader was first seen, or the bootstrap's effect
 	ready     time.Time // when all control planes had their configuration
 	strangers int       // looks in a row with members that must not be
@@ -47,8 +44,8 @@ func (r *run) form(ctx context.Context) error {
 		if err := f.ghosts(views, quorum); err != nil {
 			return s.end("", err)
 		}
-		if f.mayBootstrap(views) {
-			if err := f.bootstrap(ctx, views[0]); err != nil {
+		if at := f.candidate(views); at >= 0 && !f.underWay(ctx) {
+			if err := f.bootstrap(ctx, at, views[at]); err != nil {
 				return s.end("", err)
 			}
 		}
@@ -67,67 +64,6 @@ func (q Quorum) brief() string {
 	return q.String()
 }
 
-// mayBootstrap tells whether it is proven that no control plane holds an etcd: each either was in maintenance mode in this
-// run, or says that its etcd is not running and that its data directory is empty. A second bootstrap would make a second cluster. The first one
-// must be there; a call that left its etcd untouched is repeated.
-func (f *former) mayBootstrap(views []view) bool {
-	first := views[0]
-	if first.err != nil || first.data != dataEmpty || first.state == running {
-		return false
-	}
-	for i, v := range views {
-		if len(v.members) > 0 || v.data == dataFull || v.state == running {
-			return false
-		}
-		fresh := f.seen(f.nodes[i]).fresh
-		if !fresh && (v.err != nil || v.data != dataEmpty) {
-			return false
-		}
-	}
-	if f.called.IsZero() {
-		return true
-	}
-	// The call was accepted and nothing happened: an effective one restarts the etcd service within moments.
-	return first.mark == f.before && time.Since(f.called) > f.options.NoopGrace
-}
-
-// bootstrap calls the first control plane once. What can pass is told as no error: the next look decides.
-func (f *former) bootstrap(ctx context.Context, first view) error {
-	n := f.nodes[0]
-	s := f.begin(StepBootstrap, n.Name)
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err := n.client.Bootstrap(call, &machine.BootstrapRequest{})
-	switch client.StatusCode(err) {
-	case codes.OK:
-		f.called, f.before = time.Now(), first.mark
-		f.mu.Lock()
-		f.bootstraps++
-		f.mu.Unlock()
-		return s.end(ResultOK, nil)
-	case codes.FailedPrecondition, // the container runtime does not run yet, or the clock is not in step yet
-		codes.Unimplemented,    // the machine does not know yet that it is a control plane; so does maintenance mode before 1.13 answer
-		codes.PermissionDenied, // maintenance mode of 1.13 lets everybody read, and nobody bootstrap
-		codes.Unavailable:      // the API restarts on the way out of maintenance mode
-		s.waiting(unwrapped(err))
-		return nil
-	case codes.DeadlineExceeded, // the answer is lost, the call may have worked
-		codes.Canceled: // the same, by a restart of the API
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		f.called, f.before = time.Now(), first.mark
-		s.waiting(unwrapped(err))
-		return nil
-	case codes.AlreadyExists: // its data directory is not empty: another call was first, or a ghost; the next looks tell
-		f.called, f.before = time.Now(), first.mark
-		s.waiting(unwrapped(err))
-		return nil
-	default:
-		return s.end("", fmt.Errorf("bootstrap etcd on %s: %w", n.Name, err))
-	}
-}
-
 // ghosts names what no waiting mends.
 func (f *former) ghosts(views []view, quorum Quorum) error {
 	var found []error
@@ -143,7 +79,7 @@ func (f *former) ghosts(views []view, quorum Quorum) error {
 		}
 	}
 
-	if f.began.IsZero() && (len(quorum.Members) > 0 || (!f.called.IsZero() && views[0].mark != f.before)) {
+	if f.began.IsZero() && (len(quorum.Members) > 0 || (!f.called.IsZero() && views[f.chosen].mark != f.before)) {
 		f.began = time.Now()
 	}
 
@@ -190,9 +126,9 @@ func (f *former) stuck(views []view) error {
 	f.mu.Lock()
 	calls := f.bootstraps
 	f.mu.Unlock()
-	first := f.nodes[0].Name
+	n := f.nodes[f.chosen]
 	return fmt.Errorf("etcd of %s does not start: all control planes have their configuration for %s, %s accepted %d bootstrap calls, etcd is %s there; look at talosctl --nodes %s logs etcd, or destroy and then create",
-		f.cluster.Name, f.options.EtcdDeadline, first, calls, orNotStarted(views[0].state), f.nodes[0].Address)
+		f.cluster.Name, f.options.EtcdDeadline, n.Name, calls, orNotStarted(views[f.chosen].state), n.Address)
 }
 
 // late names control planes that did not become members in time.

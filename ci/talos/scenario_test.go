@@ -2,14 +2,17 @@ package talos_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/talos"
 )
 
@@ -29,7 +32,7 @@ func TestABootstrapThatNeverDoesAnythingEndsAtTheDeadline(t *testing.T) {
 	w := newWorld(t, homelab(t, 0, "bootstrap-noop=1000"))
 	w.powerOn()
 	_, took, err := w.create()
-	if err == nil || !strings.Contains(err.Error(), "bootstrap calls") || !strings.Contains(err.Error(), "sandbox-cp-1") {
+	if err == nil || !strings.Contains(err.Error(), "bootstrap calls") || !strings.Contains(err.Error(), "sandbox-cp-") {
 		t.Errorf("%v", err)
 	}
 	if limit := w.options().EtcdDeadline + 5*time.Second; took > limit {
@@ -48,10 +51,66 @@ func TestASlowBootstrapIsNotRepeated(t *testing.T) {
 	}
 }
 
+func TestAControlPlaneThatComesLateJoinsTheOthers(t *testing.T) {
+	w := newWorld(t, homelab(t, 0.02)) // Boot 360 ms, Install 560 ms, Reboot 440 ms
+	for _, node := range w.cluster.Nodes[1:] {
+		if err := w.fleet.PowerOn(w.vm(node)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bootstrapped []string
+	options := w.options()
+	options.Event = func(event talos.Event) {
+		switch {
+		case event.Node == "sandbox-cp-2" && event.Cause == "installing":
+			if err := w.fleet.PowerOn(w.vm(w.cluster.Nodes[0])); err != nil {
+				t.Error(err)
+			}
+		case event.Step == talos.StepBootstrap && event.Phase == talos.PhaseEnd:
+			bootstrapped = append(bootstrapped, event.Node) // one goroutine does that
+		}
+	}
+	report, err := talos.Up(context.Background(), w.cluster, w.bundle, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bootstrapped) != 1 || bootstrapped[0] == "sandbox-cp-1" || report.Quorum.Healthy() != 3 {
+		t.Errorf("bootstrapped on %q: %s", bootstrapped, report.Quorum)
+	}
+}
+
+// The first run is killed between the call and its effect, and has called another control plane than this one would.
+func TestABootstrapOfAnEarlierRunIsWaitedFor(t *testing.T) {
+	p := homelab(t, 0)
+	p.Scale = 1
+	p.Delays = profile.Delays{Bootstrap: 1500 * time.Millisecond}
+	w := newWorld(t, p)
+	w.powerOn()
+	other := *w.cluster
+	other.Nodes = slices.Clone(w.cluster.Nodes)
+	other.Nodes[0], other.Nodes[2] = other.Nodes[2], other.Nodes[0]
+	ctx, kill := context.WithCancel(context.Background())
+	options := w.options()
+	called := ""
+	options.Event = func(event talos.Event) {
+		if event.Step == talos.StepBootstrap && event.Phase == talos.PhaseEnd {
+			called = event.Node
+			kill()
+		}
+	}
+	if _, err := talos.Up(ctx, &other, w.bundle, options); !errors.Is(err, context.Canceled) || called == "" {
+		t.Fatalf("%q was called: %v", called, err)
+	}
+	report, _ := w.mustCreate()
+	if report.Bootstraps != 0 || report.Quorum.Healthy() != 3 {
+		t.Errorf("%d more bootstraps: %s", report.Bootstraps, report.Quorum)
+	}
+}
+
 func TestAGhostIsNamedWithinTheDeadline(t *testing.T) {
 	for _, ghost := range []struct{ fault, name string }{
-		{"ghosts=521", "sandbox-cp-1"}, // where bootstrap is called
-		{"ghosts=522", "sandbox-cp-2"}, // which would join
+		{"ghosts=521", "sandbox-cp-1"},
+		{"ghosts=522", "sandbox-cp-2"},
 	} {
 		t.Run(ghost.name, func(t *testing.T) {
 			w := newWorld(t, homelab(t, 0, ghost.fault))
@@ -101,7 +160,7 @@ func TestAReplacedControlPlaneJoinsAgain(t *testing.T) {
 	w := newWorld(t, homelab(t, 0))
 	w.powerOn()
 	w.mustCreate()
-	w.replace(0) // the one that bootstrap would be called on
+	w.replace(0) // the first that bootstrap would be called on
 	report, _ := w.mustCreate()
 	if report.Bootstraps != 0 {
 		t.Error("etcd was bootstrapped although two members hold it")

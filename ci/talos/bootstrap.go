@@ -1,0 +1,130 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc/codes"
+)
+
+// candidate is the control plane to bootstrap, -1 where none may be. It is proven that no control plane holds an etcd: each
+// either was in maintenance mode in this run, or says that its etcd is not running and that its data directory is empty. A
+// second bootstrap would make a second cluster. The first in the description's order that is ready is taken; a call that
+// left its etcd untouched is repeated there.
+func (f *former) candidate(views []view) int {
+	for i, v := range views {
+		if len(v.members) > 0 || v.data == dataFull || v.state == running {
+			return -1
+		}
+		if !f.seen(f.nodes[i]).fresh && !v.blank() {
+			return -1
+		}
+	}
+	if f.called.IsZero() {
+		return slices.IndexFunc(views, view.blank)
+	}
+	// The call was accepted and nothing happened: an effective one restarts the etcd service within moments.
+	if v := views[f.chosen]; v.blank() && v.mark == f.before && time.Since(f.called) > f.options.NoopGrace {
+		return f.chosen
+	}
+	return -1
+}
+
+// blank tells that a control plane's etcd can be bootstrapped: it says itself that it has none.
+func (v view) blank() bool { return v.err == nil && v.data == dataEmpty && v.state != running }
+
+// underWay tells whether an earlier run, which ended before it saw the effect, has bootstrapped a control plane. Its data
+// directory stays empty until it has etcd's image; it must not be disturbed, and no other one be bootstrapped. A machine that
+// was in maintenance mode in this run cannot be one. What is not known now counts as so, and is asked again.
+func (f *former) underWay(ctx context.Context) bool {
+	if !f.called.IsZero() {
+		return false // this run knows whom it called
+	}
+	for i, n := range f.nodes {
+		if f.seen(n).fresh {
+			continue
+		}
+		if requested, err := n.bootstrapRequested(ctx); requested || err != nil {
+			f.chosen = i
+			return true
+		}
+	}
+	return false
+}
+
+// bootstrap calls a control plane once. What can pass is told as no error: the next look decides.
+func (f *former) bootstrap(ctx context.Context, at int, seen view) error {
+	n := f.nodes[at]
+	s := f.begin(StepBootstrap, n.Name)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := n.client.Bootstrap(call, &machine.BootstrapRequest{})
+	switch client.StatusCode(err) {
+	case codes.OK:
+		f.call(at, seen)
+		f.mu.Lock()
+		f.bootstraps++
+		f.mu.Unlock()
+		return s.end(ResultOK, nil)
+	case codes.FailedPrecondition, // the container runtime does not run yet, or the clock is not in step yet
+		codes.Unimplemented,    // the machine does not know yet that it is a control plane; so does maintenance mode before 1.13 answer
+		codes.PermissionDenied: // maintenance mode of 1.13 lets everybody read, and nobody bootstrap
+		s.waiting(unwrapped(err))
+		return nil
+	case codes.DeadlineExceeded, // the answer is lost, the call may have worked
+		codes.Canceled,    // the same, by a restart of the API
+		codes.Unavailable: // the same, or nobody was there
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.call(at, seen)
+		s.waiting(unwrapped(err))
+		return nil
+	case codes.AlreadyExists: // its data directory is not empty: another call was first, or a ghost; the next looks tell
+		f.call(at, seen)
+		s.waiting(unwrapped(err))
+		return nil
+	default:
+		return s.end("", fmt.Errorf("bootstrap etcd on %s: %w", n.Name, err))
+	}
+}
+
+// call notes whom a call has reached, or may have.
+func (f *former) call(at int, seen view) {
+	f.called, f.chosen, f.before = time.Now(), at, seen.mark
+}
+
+// requestedText is what Talos notes when it has stopped etcd in order to bootstrap it. The service's own history begins anew then.
+const requestedText = "service[etcd](Finished): Bootstrap requested"
+
+// bootstrapRequested tells whether a control plane has been bootstrapped since it started.
+func (n *node) bootstrapRequested(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stream, err := n.client.Logs(ctx, constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, "machined", false, -1)
+	if err != nil {
+		return false, err
+	}
+	var log strings.Builder
+	for {
+		part, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return strings.Contains(log.String(), requestedText), nil
+		case err != nil:
+			return false, err
+		case part.GetMetadata().GetError() != "":
+			return false, errors.New(part.GetMetadata().GetError())
+		}
+		log.Write(part.GetBytes())
+	}
+}
