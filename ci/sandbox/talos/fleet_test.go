@@ -477,3 +477,32 @@ func TestAPowerCutWhileInstallingLeavesABlankDisk(t *testing.T) {
 	y.on(1)
 	y.stage(1, stageMaintenance)
 }
+
+// gRPC's server waits two minutes for a handshake; a machine that restarts or loses its power does not.
+func TestACallerWhoNeverSpeaksKeepsNoMachineFromGoing(t *testing.T) {
+	y := newYard(t, 0)
+	mute := func() {
+		y.t.Helper()
+		connection, err := net.Dial("tcp", fmt.Sprint(y.address(1), ":", y.fleet.Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = connection.Close() })
+	}
+	y.on(1)
+	y.stage(1, stageMaintenance)
+	mute()
+	y.apply(1, machinetype.TypeControlPlane)
+	y.stage(1, stageRunning)
+	mute()
+	off := make(chan error, 1)
+	go func() { off <- y.fleet.PowerOff(1) }()
+	select {
+	case err := <-off:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the machine still has power")
+	}
+}

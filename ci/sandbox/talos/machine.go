@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -156,13 +155,13 @@ func (m *machine) maintain() ([]byte, command) {
 	defer func() { <-served }()
 	select {
 	case config := <-m.applied:
-		quit(server)
+		quit(server, listener)
 		return config, commandNone
 	case next := <-m.commands:
-		quit(server)
+		quit(server, listener)
 		return nil, next
 	case <-m.ctx.Done():
-		server.Stop()
+		stop(server, listener)
 		return nil, commandNone
 	}
 }
@@ -204,21 +203,27 @@ func (m *machine) operate(conf *settings) command {
 	next := commandNone
 	select {
 	case next = <-m.commands:
-		quit(server)
+		quit(server, listener)
 	case <-ctx.Done():
 	}
 	cancel()
-	server.Stop()
+	stop(server, listener)
 	wait.Wait()
 	f.change(func() { m.member = false })
 	return next
 }
 
 // quit ends an API after a call that asked for it: the answer goes out first.
-func quit(server *grpc.Server) {
-	cut := time.AfterFunc(time.Second, server.Stop)
+func quit(server *grpc.Server, listener *line) {
+	cut := time.AfterFunc(time.Second, func() { stop(server, listener) })
 	defer cut.Stop()
 	server.GracefulStop()
+}
+
+// stop ends an API at once.
+func stop(server *grpc.Server, listener *line) {
+	listener.cut()
+	server.Stop()
 }
 
 // serve starts the services and hands the machine to etcd and to the world.
@@ -307,11 +312,11 @@ func (m *machine) insist(ctx context.Context, what string, do func() error) bool
 }
 
 // listen opens the API's port; another machine may still have it.
-func (m *machine) listen(address netip.Addr) net.Listener {
+func (m *machine) listen(address netip.Addr) *line {
 	for m.ctx.Err() == nil {
 		listener, err := m.fleet.Listen(m.fleet.endpoint(address))
 		if err == nil {
-			return listener
+			return newLine(listener)
 		}
 		m.fleet.Log.Error("the port of the Talos API cannot be opened", m.fleet.name(m), "error", err)
 		select {
