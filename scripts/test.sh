@@ -33,7 +33,7 @@ variables=$("$CASTLE" setup --group=create --cache="$CASTLE_CACHE")
 eval "$variables"
 
 step "create, against the proving ground"
-go test -count=1 -timeout 30m -parallel 2 -v ./ci/scenarios
+go test -count=1 -timeout 30m -parallel 3 -v ./ci/scenarios
 
 # -v, so that the output says what ran. One package after the other: both keep
 # two cores busy.

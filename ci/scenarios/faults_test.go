@@ -123,14 +123,15 @@ func TestALyingEndpointDoesNotOpenTheGate(t *testing.T) {
 
 func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle", "wait", local.layer`, `"--timeout=20s"`))...)
+	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle", "wait", local.layer`, `"--timeout=30s"`))...)
 	w.on("flux-no-secret")
 	w.castle("create").failsWith("layer gitops failed", "GitRepository flux-system", "authentication required", resumes)
 	if got := w.layerResult("engine"); got != "ok" {
 		t.Errorf("the layer engine ended %q", got)
 	}
-	if w.event(ends("layer", "engine", "")).Time.After(w.event(starts("layer", "gitops", "")).Time) {
-		t.Error("gitops began before engine was there")
+	store, secrets := w.event(ends("gate", "engine", "ClusterSecretStore infisical")), w.event(ends("gate", "gitops", "ExternalSecrets of Flux in flux-system"))
+	if source := w.event(starts("gate", "gitops", "GitRepository flux-system")); store.Time.IsZero() || secrets.Time.IsZero() || store.Time.After(secrets.Time) || secrets.Time.After(source.Time) {
+		t.Errorf("the store was ready at %s, Flux's secrets were there at %s, and its source was waited for from %s", store.Time, secrets.Time, source.Time)
 	}
 	w.off(syscall.SIGTERM)
 	w.on()
