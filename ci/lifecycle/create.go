@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,7 +181,7 @@ func (c *Cluster) closeLayers(run *run, report terragrunt.Report, logs *logs) er
 func edges() map[string][]string {
 	needs := map[string][]string{}
 	for _, layer := range layers {
-		needs[layer.name] = layer.needs
+		needs[layer.name] = slices.Concat(layer.needs, layer.awaits)
 	}
 	return needs
 }

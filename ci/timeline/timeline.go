@@ -73,8 +73,8 @@ type Gate struct {
 // Link is one layer of the critical path.
 type Link struct {
 	Layer   string  `json:"layer"`
-	Wait    Seconds `json:"wait"` // between the end of the layer before it, or the run's start, and its own start
-	Took    Seconds `json:"took"`
+	Wait    Seconds `json:"wait"`              // between the end of the layer before it, or the run's start, and its own start
+	Took    Seconds `json:"took"`              // from its start; where it waited for the layer before it on its way, from that one's end
 	Longest string  `json:"longest,omitempty"` // the gate that took most of its time
 	Gate    Seconds `json:"longestTook,omitempty"`
 }
@@ -296,8 +296,8 @@ func (t Timeline) unfinished() []string {
 	return list
 }
 
-// markCritical walks back from the layer that ended last: what bounded each start is, of the layers that it needs, the one
-// that ended last. A needed layer that is not in this run passes on to what it needs itself.
+// markCritical walks back from the layer that ended last: what bounded each layer, at its start or on its way, is of the layers
+// that it needs the one that ended last. A needed layer that is not in this run passes on to what it needs itself.
 func (t *Timeline) markCritical(edges map[string][]string) {
 	index := map[string]int{}
 	for i, layer := range t.Layers {
@@ -332,13 +332,14 @@ func (t *Timeline) markCritical(edges map[string][]string) {
 				before = i
 			}
 		}
-		link := Link{Layer: layer.Name, Wait: layer.Start, Took: layer.Took}
+		var since Seconds
 		if before >= 0 {
-			link.Wait = max(layer.Start-t.Layers[before].End(), 0)
+			since = min(t.Layers[before].End(), layer.End())
 		}
+		link := Link{Layer: layer.Name, Wait: max(layer.Start-since, 0), Took: layer.End() - max(layer.Start, since)}
 		for _, gate := range layer.Gates {
-			if gate.Kind == KindGate && gate.Took > link.Gate {
-				link.Longest, link.Gate = gate.Name, gate.Took
+			if own := gate.End() - max(gate.Start, since); gate.Kind == KindGate && own > link.Gate {
+				link.Longest, link.Gate = gate.Name, own
 			}
 		}
 		t.Critical = append(t.Critical, link)

@@ -126,6 +126,24 @@ func TestOfSeveralNeededLayersTheLastToEndBoundsTheStart(t *testing.T) {
 	}
 }
 
+func TestALayerThatWaitsOnItsWayCountsFromTheEndOfTheOther(t *testing.T) {
+	log := story{t: t}
+	log.run()
+	log.layer("platform", 0, 10, ResultOK)
+	log.layer("engine", 10, 30, ResultOK)
+	log.layer("gitops", 11, 45, ResultOK)
+	made := Build(log.events, map[string][]string{"engine": {"platform"}, "gitops": {"platform", "engine"}})
+	if len(made.Critical) != 3 || made.Critical[1].Layer != "engine" {
+		t.Fatalf("got %+v", made.Critical)
+	}
+	if last := made.Critical[2]; last.Took != Seconds(15*time.Second) || last.Wait != 0 {
+		t.Errorf("gitops is on the path with %+v", last)
+	}
+	if made.unaccounted() != 0 {
+		t.Errorf("%s are not on the path", made.unaccounted())
+	}
+}
+
 func TestALayerThatIsNotInTheRunPassesOnWhatItNeeds(t *testing.T) {
 	log := story{t: t}
 	log.run()
