@@ -26,6 +26,7 @@ type options struct {
 	pages, runs int
 	root, hugo  string
 	castle      string
+	only        string
 }
 
 func main() {
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.hugo, "hugo", "hugo", "the hugo command for the plain sequence")
 	flag.StringVar(&o.castle, "castle", "castle", "castle's program, for its memory")
+	flag.StringVar(&o.only, "only", "", "measure one part only: sites or rollouts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -58,13 +60,42 @@ type row struct {
 	castle, plain     []time.Duration
 }
 
+// ownBlog is the blog of this repository.
+func ownBlog(o options) site {
+	return site{
+		name:  "this repository's blog",
+		write: func(_ context.Context, dir string) error { return copyBlog(o.root, dir) },
+		edit:  editAbout,
+	}
+}
+
+// parts are what is measured, by the names that -only takes.
+var parts = []struct {
+	name    string
+	measure func(context.Context, options) error
+}{{"sites", measureSites}, {"rollouts", measureRollouts}}
+
 func run(ctx context.Context, o options) error {
+	known := false
+	for _, part := range parts {
+		if o.only != "" && o.only != part.name {
+			continue
+		}
+		known = true
+		if err := part.measure(ctx, o); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	if !known {
+		return fmt.Errorf("no part %q: there are sites and rollouts", o.only)
+	}
+	return nil
+}
+
+// measureSites compares publish-blog with the plain sequence on each site.
+func measureSites(ctx context.Context, o options) error {
 	sites := []site{
-		{
-			name:  "this repository's blog",
-			write: func(_ context.Context, dir string) error { return copyBlog(o.root, dir) },
-			edit:  editAbout,
-		},
+		ownBlog(o),
 		{
 			name: fmt.Sprintf("%d pages", o.pages),
 			write: func(ctx context.Context, dir string) error {

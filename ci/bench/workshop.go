@@ -201,15 +201,21 @@ func (w *workshop) memory(ctx context.Context) (int64, error) {
 }
 
 func (w *workshop) run(ctx context.Context, dir string, environment []string, name string, args ...string) error {
+	_, err := w.output(ctx, dir, environment, name, args...)
+	return err
+}
+
+// output runs a command and gives what it printed as its result; a failure tells all that it printed.
+func (w *workshop) output(ctx context.Context, dir string, environment []string, name string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), environment...)
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
+	var result, messages bytes.Buffer
+	command.Stdout, command.Stderr = &result, &messages
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", name, err, output.String())
+		return nil, fmt.Errorf("%s: %w\n%s%s", name, err, messages.String(), result.String())
 	}
-	return nil
+	return result.Bytes(), nil
 }
 
 // tarFolder archives a folder as it is.
