@@ -110,7 +110,7 @@ func split(in io.Reader) ([][]byte, error) {
 	}
 }
 
-var kindLine = regexp.MustCompile(`(?m)^(?:kind: *|\{.*"kind":)"?([A-Za-z]+)"?`)
+var kindLine = regexp.MustCompile(`(?m)^(?:kind: *|\{.*?"kind":)"?([A-Za-z]+)"?`)
 
 // kindOf reads the kind of a document without parsing all of it; "" where it has none.
 func kindOf(document []byte) string {

@@ -92,10 +92,8 @@ func engineStore(e Env) []row {
 
 func engine(e Env) []row {
 	const ns = "external-secrets"
-	return []row{
-		{"ClusterSecretStore infisical", e.Kube.Objects(clusterStores, "", conditionReady, "infisical"), "kubectl describe clustersecretstore infisical"},
-		{"ExternalSecret castle-proof in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "castle-proof"), "kubectl -n " + ns + " describe externalsecret castle-proof"},
-	}
+	return append(engineStore(e),
+		row{"ExternalSecret castle-proof in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "castle-proof"), "kubectl -n " + ns + " describe externalsecret castle-proof"})
 }
 
 func networkingWebhook(e Env) []row {

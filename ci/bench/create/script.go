@@ -102,27 +102,26 @@ type look struct {
 	holds                    func(object *unstructured.Unstructured) bool
 }
 
+// storeReady is looked at before each layer that asks the store for secrets.
+var storeReady = look{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")}
+
 // looks are what the gates wait for, without the conditions that a look cannot tell: no webhook is called through, no address is
 // asked of the load balancer, the virtual IP is looked at once. That is less than castle's gates wait for.
 var looks = map[string][]look{
 	lifecycle.LayerPlatform: {{"", "v1", "nodes", "", "", "", condition("Ready")}},
 	"engine-webhook":        {endpoints("external-secrets", "external-secrets-webhook")},
 	lifecycle.LayerEngine: {
-		{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")},
+		storeReady,
 		{"external-secrets.io", "v1", "externalsecrets", "external-secrets", "castle-proof", "", condition("Ready")},
 	},
-	"engine-store": {
-		{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")},
-	},
+	"engine-store":            {storeReady},
 	"networking-webhook":      {endpoints("metallb-system", "metallb-webhook-service")},
 	lifecycle.LayerNetworking: {{"metallb.io", "v1beta1", "ipaddresspools", "metallb-system", "castle", "", present}},
 	lifecycle.LayerStorage: {
 		{"storage.k8s.io", "v1", "storageclasses", "", "", "", present},
 		{"apps", "v1", "daemonsets", "longhorn-system", "longhorn-manager", "", onAllNodes},
 	},
-	"gitops-store": {
-		{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")},
-	},
+	"gitops-store": {storeReady},
 	"gitops-secrets": {
 		{"external-secrets.io", "v1", "externalsecrets", "flux-system", "", "", condition("Ready")},
 	},
