@@ -124,8 +124,8 @@ func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagg
 }
 
 // image puts the built site on top of nginx and returns an OCI layout: one
-// image, or an index over several platforms.
-func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, port int, platforms []dagger.Platform) (*dagger.Directory, error) {
+// image, or an index over several platforms. It says what it was made from.
+func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, baseURL string, port int, platforms []dagger.Platform) (*dagger.Directory, error) {
 	defer b.timer.step("assemble the image")()
 	container, err := b.castle.castle()
 	if err != nil {
@@ -134,8 +134,16 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 	if len(platforms) == 0 {
 		platforms = []dagger.Platform{""} // the engine's own
 	}
-	args := []string{"castle", "blog", "image", "--site=/public", "--commit=/commit.json",
-		fmt.Sprintf("--port=%d", port), "--cache=" + cacheMount, "--out=" + made}
+	hugo, err := b.castle.image("hugo", "")
+	if err != nil {
+		return nil, err
+	}
+	hugoName, err := hugo.ImageRef(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"castle", "blog", "image", "--site=/public", "--commit=/commit.json", "--hugo-name=" + hugoName,
+		"--base-url=" + baseURL, fmt.Sprintf("--port=%d", port), "--cache=" + cacheMount, "--out=" + made}
 	for i, platform := range platforms {
 		base, err := b.castle.image("nginx", platform)
 		if err != nil {

@@ -24,10 +24,11 @@ const (
 // PublishBlog builds the blog at a clean commit into an nginx image tagged with
 // the commit's SHA, pushes it, and then points the GitOps manifest at it.
 //
-// A working tree that is not clean is refused, and its files are listed. The
-// same commit always gives the same digest: publishing it again changes
-// nothing. A tag that already holds something else is never overwritten. The
-// manifest is committed only after the registry has confirmed the digest.
+// A working tree that is not clean is refused, and its files are listed. What
+// was made from the same commit, images, castle and options is the same image:
+// publishing it again changes nothing. A tag that was made from anything else
+// is never overwritten. The manifest is committed only after the registry has
+// confirmed the digest.
 //
 // With --wait, Flux is asked to look at once, and the call ends when the
 // cluster's Deployment is available with the new image:
@@ -197,7 +198,7 @@ func (m *Castle) PublishBlog(
 	if err != nil {
 		return "", plain(err)
 	}
-	layout, err := blog.image(ctx, export, public, port, platforms)
+	layout, err := blog.image(ctx, export, public, baseUrl, port, platforms)
 	if err != nil {
 		return "", plain(err)
 	}

@@ -40,7 +40,7 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
-	layout, err := blog.image(ctx, export, public, port, nil)
+	layout, err := blog.image(ctx, export, public, baseUrl, port, nil)
 	if err != nil {
 		return nil, plain(err)
 	}

@@ -124,6 +124,9 @@ func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
 	if !strings.Contains(said, first.Image.Digest) {
 		t.Errorf("the digest that is there (%s) is not named in:\n%s", first.Image.Digest, said)
 	}
+	if !strings.Contains(said, "the port was 80 and is 8080") {
+		t.Errorf("the input that differs is not named in:\n%s", said)
+	}
 	if digest := w.DigestAt(t, first.Image.Tag); digest != first.Image.Digest {
 		t.Errorf("the tag was overwritten: %s", digest)
 	}

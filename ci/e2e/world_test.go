@@ -28,6 +28,21 @@ func newBlog(t *testing.T) string {
 	return dir
 }
 
+// newSite is a clean working tree with a site at its top and one commit.
+func newSite(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), text)
+	}
+	testworld.Git(t, dir, "init", "--quiet", "--initial-branch=main")
+	testworld.CommitAll(t, dir, "Write the site")
+	return dir
+}
+
 // root is this repository's working tree.
 func root(t *testing.T) string {
 	t.Helper()

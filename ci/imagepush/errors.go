@@ -1,21 +1,26 @@
 package imagepush
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// TagConflictError: the tag exists with another digest. It was not moved.
+// TagConflictError: the tag exists with another digest, and was not made from the same inputs. It was not moved.
 type TagConflictError struct {
-	Reference  string
-	Want, Have string // digests: the layout's and the registry's
-	Raced      bool   // somebody else put the tag while this push was putting it
+	Reference   string
+	Want, Have  string   // digests: the layout's and the registry's
+	Differences []string // of the inputs, a phrase each
+	Raced       bool     // somebody else put the tag while this push was putting it
 }
 
 func (e *TagConflictError) Error() string {
 	if e.Raced {
-		return fmt.Sprintf("somebody else pushed %s at the same time: it is %s now, not %s; find out who, and publish from a new commit",
-			e.Reference, e.Have, e.Want)
+		return fmt.Sprintf("somebody else pushed %s at the same time: it is %s now, not %s (%s); find out who, and publish from a new commit",
+			e.Reference, e.Have, e.Want, strings.Join(e.Differences, "; "))
 	}
-	return fmt.Sprintf("%s exists with the digest %s, and this build is %s; a tag is never moved: publish from a new commit "+
-		"or under another tag prefix, or delete the tag in the registry if it is wrong", e.Reference, e.Have, e.Want)
+	return fmt.Sprintf("%s exists with the digest %s, and this build is %s, made from other inputs (%s); a tag is never moved: publish "+
+		"from a new commit or under another tag prefix, or delete the tag in the registry if it is wrong",
+		e.Reference, e.Have, e.Want, strings.Join(e.Differences, "; "))
 }
 
 // NotFoundError: the registry has no such image.

@@ -2,7 +2,6 @@ package imagepush
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -29,8 +28,9 @@ type Options struct {
 // Result is what a push came to.
 type Result struct {
 	Reference    string        `json:"reference"`    // as in Options
-	Digest       string        `json:"digest"`       // that the registry gives for the tag, and the layout's own
-	AlreadyThere bool          `json:"alreadyThere"` // the tag had this digest before; nothing was sent
+	Digest       string        `json:"digest"`       // that the registry gives for the tag
+	BuildDigest  string        `json:"buildDigest"`  // the layout's own: another one where the tag was made from the same inputs
+	AlreadyThere bool          `json:"alreadyThere"` // the tag was this image before; nothing was sent
 	Blobs        int           `json:"blobs"`        // uploaded, configurations included
 	Bytes        int64         `json:"bytes"`        // of these blobs
 	Attempts     int           `json:"attempts"`     // the most that one step took: 1 when nothing was repeated
@@ -75,96 +75,64 @@ func push(ctx context.Context, o Options) (Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, errTimeout)
 	defer cancel()
 
-	there, err := s.compare(ctx, tag, want)
+	have, there, err := s.compare(ctx, tag, artifact)
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Reference: o.Reference, Digest: want.String(), AlreadyThere: there}
+	result := Result{Reference: o.Reference, Digest: want.String(), BuildDigest: want.String(), AlreadyThere: there}
 	if there {
-		s.log("%s is there already with the digest %s", o.Reference, want)
+		result.Digest = have.String()
+		s.log("%s is there already with the digest %s", o.Reference, have)
 	} else if o.compareOnly {
 		s.log("%s is not there yet", o.Reference)
-	} else if result.Blobs, result.Bytes, err = s.publish(ctx, tag, artifact, want); err != nil {
+	} else if err = s.publish(ctx, tag, artifact, &result); err != nil {
 		return Result{}, err
 	}
 	result.Attempts, result.Duration = s.attempts, time.Since(start)
 	return result, nil
 }
 
-// compare reports whether the tag has the digest; another digest is a *TagConflictError.
-func (s *session) compare(ctx context.Context, tag name.Tag, want v1.Hash) (bool, error) {
-	have, err := s.resolve(ctx, tag)
-	var missing *NotFoundError
-	switch {
-	case errors.As(err, &missing):
-		return false, nil
-	case err != nil:
-		return false, err
-	case have != want:
-		return false, &TagConflictError{Reference: tag.Name(), Want: want.String(), Have: have.String()}
-	}
-	return true, nil
-}
-
 // publish makes the tag, after everything that it stands for, and confirms it.
-func (s *session) publish(ctx context.Context, tag name.Tag, artifact ocilayout.Artifact, want v1.Hash) (blobs int, bytes int64, err error) {
+func (s *session) publish(ctx context.Context, tag name.Tag, artifact ocilayout.Artifact, result *Result) error {
 	tree, err := flatten(artifact)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	if blobs, bytes, err = s.upload(ctx, tree.blobs); err != nil {
-		return 0, 0, err
+	if result.Blobs, result.Bytes, err = s.upload(ctx, tree.blobs); err != nil {
+		return err
 	}
 	for _, manifest := range tree.manifests {
 		digest, err := manifest.Digest()
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
 		if err := s.put(ctx, s.repository.Digest(digest.String()), manifest); err != nil {
-			return 0, 0, err
+			return err
 		}
 	}
 	// A registry knows no "put if absent". The uploads may have taken minutes; this look leaves milliseconds.
-	there, err := s.compare(ctx, tag, want)
+	_, there, err := s.compare(ctx, tag, artifact)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	if !there {
 		if err := s.put(ctx, tag, artifact); err != nil {
-			return 0, 0, err
+			return err
 		}
 	}
-	if err := s.confirm(ctx, tag, want); err != nil {
-		return 0, 0, err
+	confirmed, err := s.confirm(ctx, tag, artifact)
+	if err != nil {
+		return err
 	}
-	s.log("%s has the digest %s", tag.Name(), want)
-	return blobs, bytes, nil
+	result.Digest = confirmed.String()
+	s.log("%s has the digest %s", tag.Name(), confirmed)
+	return nil
 }
 
 func (s *session) put(ctx context.Context, ref name.Reference, manifest remote.Taggable) error {
 	return s.retry(ctx, "manifest "+ref.Identifier(), 0, func(ctx context.Context) error {
 		return s.pusher.Put(ctx, ref, manifest)
 	})
-}
-
-// confirm reads the tag back. Somebody else may have put the same tag at the same moment; and a registry of several
-// machines may show a tag a moment after it took it.
-func (s *session) confirm(ctx context.Context, tag name.Tag, want v1.Hash) error {
-	var have v1.Hash
-	err := s.retry(ctx, "confirmation of "+tag.TagStr(), 0, func(ctx context.Context) (err error) {
-		have, err = s.head(ctx, tag)
-		if isNotFound(err) {
-			return errNotYet
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if have != want {
-		return &TagConflictError{Reference: tag.Name(), Want: want.String(), Have: have.String(), Raced: true}
-	}
-	return nil
 }
 
 // upload sends the blobs that the registry lacks.

@@ -60,6 +60,9 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		pushed, err := o.push(ctx, reference)
 		result.Image.Digest, result.Image.AlreadyThere = pushed.Digest, pushed.AlreadyThere
 		result.Image.UploadedBytes = pushed.Bytes
+		if pushed.BuildDigest != pushed.Digest {
+			result.Image.BuildDigest = pushed.BuildDigest
+		}
 		return err
 	})
 	if err != nil {

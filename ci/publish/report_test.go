@@ -58,6 +58,10 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 		"nothing-to-do": func(r *Result) {
 			r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = false, true, 0, unchanged(r.GitOps)
 		},
+		"another-build-of-the-same-inputs": func(r *Result) {
+			r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = false, true, 0, unchanged(r.GitOps)
+			r.Image.BuildDigest = oldDigest
+		},
 		"image-only": func(r *Result) { r.GitOps, r.Image.UploadedBytes = unchanged(r.GitOps), 999 },
 		"dry-run": func(r *Result) {
 			r.DryRun, r.Image.UploadedBytes, r.GitOps.Commit = true, 0, ""

@@ -40,6 +40,9 @@ type Image struct {
 	Digest        string `json:"digest"`
 	AlreadyThere  bool   `json:"alreadyThere"`
 	UploadedBytes int64  `json:"uploadedBytes"`
+	// BuildDigest is that of this build, where it differs from what was
+	// published from the same inputs.
+	BuildDigest string `json:"buildDigest,omitempty"`
 }
 
 // Reference is the image by tag and digest.
@@ -119,8 +122,11 @@ func (r Result) rows() []row {
 		{"image", r.Image.Repository + ":" + r.Image.Tag},
 		{"digest", r.Image.Digest},
 		{"registry", image},
-		{"manifest", r.GitOps.Repository + " " + r.GitOps.Branch + " " + r.GitOps.Path},
 	}
+	if r.Image.BuildDigest != "" {
+		rows = append(rows, row{"this build", r.Image.BuildDigest + ": made from the same inputs, and yet it differs; check-blog --twice tells why"})
+	}
+	rows = append(rows, row{"manifest", r.GitOps.Repository + " " + r.GitOps.Branch + " " + r.GitOps.Path})
 	if r.GitOps.Changed && r.GitOps.Commit != "" {
 		commit := short(r.GitOps.Commit)
 		if r.GitOps.Attempts > 1 {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"tazlab.net/castle/ci/inputs"
 )
 
 // DefaultPort is where the site is served when Options name no port.
@@ -28,6 +30,8 @@ type Options struct {
 	BaseName   string    // label …base.name: full reference of the base
 	BaseDigest string    // label …base.digest: what BaseName's registry calls it; "" takes Base's own
 	Created    time.Time // the commit's time, never the clock's
+
+	Inputs inputs.Inputs // what the image is made from, for its labels and its manifest's annotations
 
 	// ContentSecurityPolicy replaces the default, which allows what the site itself serves and nothing inline.
 	ContentSecurityPolicy string
@@ -132,5 +136,8 @@ func assemble(o Options, base []v1.Layer, ours []*layer) (v1.Image, error) {
 		return nil, err
 	}
 	config.RootFS = assembled.RootFS
-	return mutate.ConfigFile(image, config)
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return nil, err
+	}
+	return mutate.Annotations(image, o.Inputs.Annotations()).(v1.Image), nil
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/errgroup"
+
+	"tazlab.net/castle/ci/inputs"
 )
 
 func TestTheSameBytesGiveTheSameDigestOnAnotherMachineAndDay(t *testing.T) {
@@ -421,11 +423,11 @@ func TestAnIndexIsSortedByPlatformAndHoldsEachOnce(t *testing.T) {
 	if !report.Layers[4].Unchanged {
 		t.Error("the second platform made the site's layers again")
 	}
-	one, err := Index(amd, arm)
+	one, err := Index(inputs.Inputs{}, amd, arm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := Index(arm, amd)
+	two, err := Index(inputs.Inputs{}, arm, amd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,10 +449,10 @@ func TestAnIndexIsSortedByPlatformAndHoldsEachOnce(t *testing.T) {
 	if manifest.MediaType != types.OCIImageIndex || manifest.Manifests[0].Platform.String() != "linux/amd64" || manifest.Manifests[1].Platform.String() != "linux/arm64" {
 		t.Errorf("%s", first)
 	}
-	if _, err := Index(amd, amd); err == nil || !strings.Contains(err.Error(), "linux/amd64") {
+	if _, err := Index(inputs.Inputs{}, amd, amd); err == nil || !strings.Contains(err.Error(), "linux/amd64") {
 		t.Errorf("twice the same platform: %v", err)
 	}
-	if _, err := Index(); err == nil {
+	if _, err := Index(inputs.Inputs{}); err == nil {
 		t.Error("no images: no error")
 	}
 }
@@ -485,5 +487,33 @@ func TestACancelledBuildEndsAndLeavesNoHalfLayer(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(o.CacheDir, "new-*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left %v (%v)", left, err)
+	}
+}
+
+func TestAnImageSaysWhatItWasMadeFromInLabelsAndAnnotations(t *testing.T) {
+	o := newOptions(t, writeSite(t, smallSite()))
+	_, plain := mustBuild(t, o)
+	o.Inputs = inputs.Inputs{Commit: "5d6e7f80", Path: "blog"}
+	image, report := mustBuild(t, o)
+	manifest, err := image.RawManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !inputs.OfManifest(manifest).Same(o.Inputs) || config.Config.Labels[inputs.KeyDigest] != o.Inputs.Annotations()[inputs.KeyDigest] {
+		t.Errorf("manifest %s, labels %v", manifest, config.Config.Labels)
+	}
+	if plain.Digest == report.Digest {
+		t.Error("the inputs are not in the digest")
+	}
+	index, err := Index(o.Inputs, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest, err = index.RawManifest(); err != nil || !inputs.OfManifest(manifest).Same(o.Inputs) {
+		t.Errorf("index %s, %v", manifest, err)
 	}
 }

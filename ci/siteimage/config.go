@@ -2,6 +2,7 @@ package siteimage
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -69,6 +70,7 @@ func labels(o Options, inherited map[string]string) (map[string]string, error) {
 	for key, value := range inherited {
 		labels[key] = value
 	}
+	maps.Copy(labels, o.Inputs.Annotations())
 	for key, value := range map[string]string{
 		"title": o.Title, "revision": o.Revision, "source": o.Source, "version": o.Version,
 		"created": o.Created.UTC().Format(time.RFC3339), "base.name": o.BaseName, "base.digest": digest,

@@ -10,10 +10,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"tazlab.net/castle/ci/inputs"
 )
 
-// Index joins images of different platforms, in the order of the platforms' names whatever the order given.
-func Index(images ...v1.Image) (v1.ImageIndex, error) {
+// Index joins images of different platforms, in the order of the platforms' names whatever the order given. They are made from
+// the same inputs.
+func Index(made inputs.Inputs, images ...v1.Image) (v1.ImageIndex, error) {
 	if len(images) == 0 {
 		return nil, errors.New("image index: no images")
 	}
@@ -40,5 +43,5 @@ func Index(images ...v1.Image) (v1.ImageIndex, error) {
 		}
 		index = mutate.AppendManifests(index, m.IndexAddendum)
 	}
-	return index, nil
+	return mutate.Annotations(index, made.Annotations()).(v1.ImageIndex), nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -33,10 +34,11 @@ func newBlogCommand() *cobra.Command {
 	return command
 }
 
-// exported is commit.json: the commit, and where the site is in the folder
-// beside it.
+// exported is commit.json: the commit, the site's path in it, and where the
+// site is in the folder beside it.
 type exported struct {
 	worktree.Commit
+	Path string `json:"path"`
 	Site string `json:"site"`
 }
 
@@ -57,6 +59,7 @@ func newExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			made.Path = path.Clean(source.Subdir)
 			if made.Site, err = filepath.Rel(out, made.Site); err != nil {
 				return err
 			}
@@ -82,7 +85,7 @@ func export(ctx context.Context, source worktree.Options, dest string) (exported
 		return exported{}, err
 	}
 	site, err := worktree.Export(ctx, source, dest)
-	return exported{commit, site}, err
+	return exported{Commit: commit, Site: site}, err
 }
 
 // exportDirty names no commit; the time is any that is always the same.
@@ -92,7 +95,7 @@ func exportDirty(_ context.Context, source worktree.Options, dest string) (expor
 	if info, err := os.Stat(site); err != nil || !info.IsDir() {
 		return exported{}, fmt.Errorf("%s has no folder %s: name the Hugo site's folder with --path", source.Dir, source.Subdir)
 	}
-	return exported{commit, dest}, os.CopyFS(dest, os.DirFS(site))
+	return exported{Commit: commit, Site: dest}, os.CopyFS(dest, os.DirFS(site))
 }
 
 func newReachableCommand() *cobra.Command {
@@ -197,10 +200,11 @@ func newPublishCommand() *cobra.Command {
 		Short: "Push the image, then point the manifest at it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if options.Commit, err = readCommit(commitFile); err != nil {
+			commit, err := readCommit(commitFile)
+			if err != nil {
 				return err
 			}
+			options.Commit = commit.Commit
 			for _, text := range steps {
 				step, err := publish.ParseStep(text)
 				if err != nil {
@@ -252,8 +256,8 @@ func newPublishCommand() *cobra.Command {
 	return command
 }
 
-func readCommit(name string) (worktree.Commit, error) {
-	var commit worktree.Commit
+func readCommit(name string) (exported, error) {
+	var commit exported
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return commit, fmt.Errorf("read the commit: %w", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -13,14 +14,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/imagepush"
+	"tazlab.net/castle/ci/inputs"
 	"tazlab.net/castle/ci/sitecheck"
 	"tazlab.net/castle/ci/siteimage"
 	"tazlab.net/castle/ci/siteimage/ocilayout"
+	"tazlab.net/castle/ci/version"
 )
 
 func newImageCommand() *cobra.Command {
 	var options siteimage.Options
-	var baseName, commitFile, out string
+	var baseName, hugoName, baseURL, commitFile, out string
 	var bases []string
 	command := &cobra.Command{
 		Use:   "image",
@@ -33,11 +36,16 @@ func newImageCommand() *cobra.Command {
 			}
 			options.Revision, options.Source, options.Created = commit.SHA, commit.Source, commit.Time
 			options.BaseName, options.BaseDigest, _ = strings.Cut(baseName, "@")
+			opened, platforms, err := openBases(bases)
+			if err != nil {
+				return err
+			}
+			options.Inputs = inputs.Inputs{
+				Commit: commit.SHA, Path: commit.Path, Hugo: hugoName, Base: baseName, Castle: version.Castle,
+				Platforms: platforms, Port: options.Port, BaseURL: baseURL,
+			}
 			var images []v1.Image
-			for _, base := range bases {
-				if options.Base, err = ocilayout.Image(base, ""); err != nil {
-					return err
-				}
+			for _, options.Base = range opened {
 				image, report, err := siteimage.Build(cmd.Context(), options)
 				if err != nil {
 					return err
@@ -50,7 +58,7 @@ func newImageCommand() *cobra.Command {
 			if len(images) == 1 {
 				return ocilayout.Write(out, images[0])
 			}
-			index, err := siteimage.Index(images...)
+			index, err := siteimage.Index(options.Inputs, images...)
 			if err != nil {
 				return err
 			}
@@ -61,12 +69,31 @@ func newImageCommand() *cobra.Command {
 	flags.StringVar(&options.Site, "site", "", "Hugo's output")
 	flags.StringArrayVar(&bases, "base", nil, "the base image as a tarball; once for each platform")
 	flags.StringVar(&baseName, "base-name", "", "the base image's name with its digest, for the labels")
+	flags.StringVar(&hugoName, "hugo-name", "", "likewise that of the image that built the site")
+	flags.StringVar(&baseURL, "base-url", "", "the base URL that the site was built for, where it is not its own")
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
 	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")
 	require(command, "site", "base", "commit", "out")
 	return command
+}
+
+// openBases opens the base images, each for one platform, and returns these platforms, sorted.
+func openBases(files []string) (bases []v1.Image, platforms []string, err error) {
+	for _, file := range files {
+		base, err := ocilayout.Image(file, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		config, err := base.ConfigFile()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		bases, platforms = append(bases, base), append(platforms, config.Platform().String())
+	}
+	slices.Sort(platforms)
+	return bases, platforms, nil
 }
 
 func newArchiveCommand() *cobra.Command {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/version"
 )
 
 func main() {
@@ -54,6 +56,7 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "castle",
 		Short:         "Build, publish and run a self-hosted platform",
+		Version:       version.Castle,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
