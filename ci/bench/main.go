@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"tazlab.net/castle/ci/realsites"
 	"tazlab.net/castle/ci/sitegen"
 )
 
@@ -49,7 +51,10 @@ func main() {
 // site is one of the blogs that are published.
 type site struct {
 	name string
-	// write makes the site in an empty folder, edit changes one comma.
+	// path is the site's folder in the working tree.
+	path string
+	// write makes the site in an empty folder, edit changes one comma. A site at
+	// the top of the tree brings its own repository.
 	write func(ctx context.Context, dir string) error
 	edit  func(dir string, run int) error
 }
@@ -57,13 +62,20 @@ type site struct {
 // row is one line of the table.
 type row struct {
 	site, publishCase string
-	castle, plain     []time.Duration
+	castle, plain     []published
+}
+
+// published is what one of the two ways took, and what it sent to the registry.
+type published struct {
+	took time.Duration
+	sent int64 // bytes
 }
 
 // ownBlog is the blog of this repository.
 func ownBlog(o options) site {
 	return site{
 		name:  "this repository's blog",
+		path:  "blog",
 		write: func(_ context.Context, dir string) error { return copyBlog(o.root, dir) },
 		edit:  editAbout,
 	}
@@ -97,7 +109,16 @@ func measureSites(ctx context.Context, o options) error {
 	sites := []site{
 		ownBlog(o),
 		{
+			name: "Blowfish, 900 pages",
+			path: ".",
+			write: func(ctx context.Context, dir string) error {
+				return realsites.Heavy(time.Now().UnixNano()).Write(ctx, dir)
+			},
+			edit: func(dir string, run int) error { return realsites.TouchHeavy(dir, 1+run) },
+		},
+		{
 			name: fmt.Sprintf("%d pages", o.pages),
+			path: "blog",
 			write: func(ctx context.Context, dir string) error {
 				return sitegen.Generate(ctx, sitegen.Options{
 					Dir: dir, Pages: o.pages, Seed: time.Now().UnixNano(), ThemeDir: filepath.Join(o.root, "blog/themes/castle"),
@@ -116,14 +137,11 @@ func measureSites(ctx context.Context, o options) error {
 		rows = append(rows, measured.rows...)
 		memory = append(memory, fmt.Sprintf("| %s | %.0f MB |", site.name, float64(measured.peakMemory)/1e6))
 	}
-	fmt.Println("| site | case | publish-blog | plain sequence | ratio |\n|---|---|---:|---:|---:|")
+	fmt.Println("| site | case | publish-blog | plain sequence | ratio | sent | plain |\n|---|---|---:|---:|---:|---:|---:|")
 	for _, r := range rows {
 		castle, plain := median(r.castle), median(r.plain)
-		ratio := "-"
-		if plain > 0 {
-			ratio = fmt.Sprintf("%.2f", castle.Seconds()/plain.Seconds())
-		}
-		fmt.Printf("| %s | %s | %.2f s | %.2f s | %s |\n", r.site, r.publishCase, castle.Seconds(), plain.Seconds(), ratio)
+		fmt.Printf("| %s | %s | %.2f s | %.2f s | %.2f | %.2f MB | %.2f MB |\n", r.site, r.publishCase, castle.took.Seconds(), plain.took.Seconds(),
+			castle.took.Seconds()/plain.took.Seconds(), float64(castle.sent)/1e6, float64(plain.sent)/1e6)
 	}
 	fmt.Println("\n| site | peak memory of castle's own process (assembling the image) |\n|---|---:|")
 	for _, line := range memory {
@@ -161,17 +179,18 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 					return m, err
 				}
 			}
-			took, err := timed(func() error { return w.publish(ctx) })
+			castle, err := timed(func() (int64, error) { return w.publish(ctx) })
 			if err != nil {
 				return m, fmt.Errorf("publish-blog, %s: %w", step.row.publishCase, err)
 			}
-			step.row.castle = append(step.row.castle, took)
-			if took, err = timed(func() error { return w.plain(ctx) }); err != nil {
+			step.row.castle = append(step.row.castle, castle)
+			plain, err := timed(func() (int64, error) { return w.plain(ctx) })
+			if err != nil {
 				return m, fmt.Errorf("plain sequence, %s: %w", step.row.publishCase, err)
 			}
-			step.row.plain = append(step.row.plain, took)
+			step.row.plain = append(step.row.plain, plain)
 			fmt.Fprintf(os.Stderr, "%s, %s: %s against %s\n", s.name, step.row.publishCase,
-				last(step.row.castle).Round(10*time.Millisecond), last(step.row.plain).Round(10*time.Millisecond))
+				castle.took.Round(10*time.Millisecond), plain.took.Round(10*time.Millisecond))
 		}
 		peak, err := w.memory(ctx)
 		if err != nil {
@@ -186,15 +205,14 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 	return m, nil
 }
 
-func timed(do func() error) (time.Duration, error) {
+func timed(publish func() (sent int64, err error)) (published, error) {
 	start := time.Now()
-	err := do()
-	return time.Since(start), err
+	sent, err := publish()
+	return published{time.Since(start), sent}, err
 }
 
-func median(all []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(all))
+// median is the run whose time is the median.
+func median(all []published) published {
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b published) int { return cmp.Compare(a.took, b.took) })
 	return sorted[len(sorted)/2]
 }
-
-func last(all []time.Duration) time.Duration { return all[len(all)-1] }

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 
 	"tazlab.net/castle/ci/git"
 	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/registry"
 )
 
@@ -31,7 +33,7 @@ const manifestPath = "apps/base/hugo-blog/hugo-blog.yaml"
 // workshop is a blog's working tree, a registry and a Git remote, for one run.
 type workshop struct {
 	options
-	dir               string
+	dir, path         string
 	registryAddress   string
 	gitAddress        string
 	servers           []*http.Server
@@ -43,7 +45,7 @@ func newWorkshop(ctx context.Context, o options, s site) (*workshop, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &workshop{options: o, dir: dir, hugoCache: filepath.Join(dir, "hugo-cache"), public: filepath.Join(dir, "public")}
+	w := &workshop{options: o, dir: dir, path: s.path, hugoCache: filepath.Join(dir, "hugo-cache"), public: filepath.Join(dir, "public")}
 	images, err := registry.New(registry.Options{Root: filepath.Join(dir, "registry")})
 	if err != nil {
 		return nil, err
@@ -76,12 +78,15 @@ func newWorkshop(ctx context.Context, o options, s site) (*workshop, error) {
 	if err := s.write(ctx, w.blog()); err != nil {
 		return nil, err
 	}
+	if s.path == "." {
+		return w, nil
+	}
 	_, err = git.Runner{Dir: w.source()}.Run(ctx, "init", "--quiet", "--initial-branch=main")
 	return w, err
 }
 
 func (w *workshop) source() string { return filepath.Join(w.dir, "source") }
-func (w *workshop) blog() string   { return filepath.Join(w.source(), "blog") }
+func (w *workshop) blog() string   { return filepath.Join(w.source(), w.path) }
 func (w *workshop) image() string  { return w.registryAddress + "/me/blog" }
 
 func (w *workshop) serve(handler http.Handler) (string, error) {
@@ -110,48 +115,64 @@ func (w *workshop) commit(ctx context.Context, subject string) error {
 	if _, err := runner.Run(ctx, "add", "--all"); err != nil {
 		return err
 	}
-	_, err := runner.Run(ctx, "commit", "--quiet", "--message="+subject)
+	_, err := runner.Run(ctx, "commit", "--quiet", "--allow-empty", "--message="+subject)
 	return err
 }
 
-// publish is the call of castle that is measured, as a user makes it.
-func (w *workshop) publish(ctx context.Context) error {
-	return w.run(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(),
-		"--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
+// publish is the call of castle that is measured, as a user makes it. It
+// returns the bytes that went to the registry.
+func (w *workshop) publish(ctx context.Context) (int64, error) {
+	report, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(),
+		"--path="+w.path, "--format=JSON", "--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
 		"--gitops-url=http://"+w.gitAddress+"/gitops.git", "--gitops-service=tcp://"+w.gitAddress,
 		"--manifest-path="+manifestPath, "--git-token=env:BENCH_TOKEN")
+	if err != nil {
+		return 0, err
+	}
+	var result publish.Result
+	err = json.Unmarshal(report, &result)
+	return result.Image.UploadedBytes, err
 }
 
-// plain is the same by a script's means, on the same commit.
-func (w *workshop) plain(ctx context.Context) error {
+// plain is the same by a script's means, on the same commit. It returns the
+// bytes of the layer, all of which are sent.
+func (w *workshop) plain(ctx context.Context) (int64, error) {
 	if err := os.RemoveAll(w.public); err != nil {
-		return err
+		return 0, err
 	}
-	if err := w.run(ctx, "", nil, w.hugo, "build", "--minify", "--quiet", "--noBuildLock", "--source="+w.blog(), "--destination="+w.public,
+	if err := w.run(ctx, "", []string{"HUGO_RESOURCEDIR=" + filepath.Join(w.hugoCache, "resources")}, w.hugo, "build", "--minify", "--quiet", "--noBuildLock", "--source="+w.blog(), "--destination="+w.public,
 		"--cacheDir="+w.hugoCache); err != nil {
-		return err
+		return 0, err
 	}
 	if err := w.run(ctx, w.public, nil, "find", ".", "-type", "f", "(", "-name", "*.html", "-o", "-name", "*.xml", "-o", "-name", "*.css", "-o", "-name", "*.svg", ")",
 		"-exec", "gzip", "--keep", "--no-name", "--best", "{}", "+"); err != nil {
-		return err
+		return 0, err
 	}
 	sha, err := git.Runner{Dir: w.source()}.Run(ctx, "rev-parse", "--short=7", "HEAD")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	tag := w.registryAddress + "/plain/blog:blog-" + strings.TrimSpace(sha)
 	archive := filepath.Join(w.dir, "public.tar")
 	if err := tarFolder(w.public, archive); err != nil {
-		return err
+		return 0, err
 	}
 	image, err := crane.Append(empty.Image, archive)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := crane.Push(image, tag, crane.WithContext(ctx)); err != nil {
-		return err
+		return 0, err
 	}
-	return w.plainBump(ctx, tag)
+	layers, err := image.Layers()
+	if err != nil {
+		return 0, err
+	}
+	size, err := layers[0].Size()
+	if err != nil {
+		return 0, err
+	}
+	return size, w.plainBump(ctx, tag)
 }
 
 func (w *workshop) plainBump(ctx context.Context, tag string) error {

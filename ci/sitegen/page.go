@@ -31,8 +31,8 @@ type writer struct {
 	words int
 }
 
-// page returns the Markdown of page n, front matter included.
-func page(seed int64, n int) []byte {
+// Page returns the Markdown of page n of any site with that seed, front matter included: what Generate writes.
+func Page(seed int64, n int) []byte {
 	w := &writer{rng: rand.New(rand.NewPCG(uint64(seed), uint64(n))), page: n}
 	w.frontMatter()
 	w.text(minWords + w.rng.IntN(maxWords-minWords+1))

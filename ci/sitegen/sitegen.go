@@ -65,7 +65,7 @@ func Generate(ctx context.Context, o Options) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("generate page %d of %d: %w", n, o.Pages, err)
 		}
-		if err := writeFile(pagePath(o.Dir, n), page(o.Seed, n)); err != nil {
+		if err := writeFile(pagePath(o.Dir, n), Page(o.Seed, n)); err != nil {
 			return err
 		}
 	}

@@ -12,11 +12,13 @@ var frontMatterEnd = []byte("\n---\n")
 // semicolon, so each call changes the page again. Title, date and the number of words stay, and so does the file's length.
 //
 // It fails if there is no such page, or if its text has no comma left.
-func Touch(dir string, page int) error {
-	path := pagePath(dir, page)
+func Touch(dir string, page int) error { return TouchFile(pagePath(dir, page)) }
+
+// TouchFile does the same to a file with a text of Page.
+func TouchFile(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("read page %d: %w", page, err)
+		return fmt.Errorf("read the page: %w", err)
 	}
 	_, text, ok := bytes.Cut(content, frontMatterEnd)
 	if !ok {
