@@ -4,17 +4,26 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/testworld"
 )
 
-// TestTheSameCommitGivesTheSameDigestWithAColdCache builds, removes all that
-// the engine cached, and builds again from another clone.
+// TestTheSameCommitGivesTheSameDigestWithAColdCache publishes this blog and the
+// sites of other people, removes all that the engine cached, and publishes each
+// again from another clone. All of them stand in one test, since with an empty
+// cache castle has to be compiled again.
 func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 	if !ownEngine() {
 		t.Skip("NOT RUN: the cache of an engine that is not castle's own would be emptied")
 	}
 	w, source := testworld.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
+	var sites []*publishedSite
+	for _, site := range chosenSites(t) {
+		t.Run(site.Name, func(t *testing.T) {
+			sites = append(sites, publishSite(t, w, site))
+		})
+	}
 
 	pruned := dagger(t, nil, "core", "--progress=plain", "engine", "local-cache", "prune")
 	if pruned.err != nil {
@@ -22,9 +31,19 @@ func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 	}
 	clone := t.TempDir()
 	testworld.Git(t, clone, "clone", "--quiet", source, ".")
-	second := publishJSON(t, w, clone)
-	if second.Image.Digest != first.Image.Digest || !second.Image.AlreadyThere {
-		t.Errorf("got %s at first and %s with a cold cache", first.Image.Digest, second.Image.Digest)
+	mustBeTheSame(t, first, publishJSON(t, w, clone))
+	for _, site := range sites {
+		t.Run(site.Name+" again", func(t *testing.T) {
+			mustBeTheSame(t, site.first, publishJSON(t, w, writeSite(t, site.Site), "--path=."))
+		})
+	}
+}
+
+// mustBeTheSame makes sure that another build of a commit gave the same image.
+func mustBeTheSame(t *testing.T, first, second publish.Result) {
+	t.Helper()
+	if second.Image.Digest != first.Image.Digest || !second.Image.AlreadyThere || second.Image.BuildDigest != "" {
+		t.Errorf("got %s at first and, with a cold cache, %+v", first.Image.Digest, second.Image)
 	}
 }
 
