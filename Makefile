@@ -44,6 +44,10 @@ check: ## The quick part of the tests: vet, lint, unit tests
 test: castle ## All set-up and all tests, the end-to-end tests with the real engine included
 	@scripts/test.sh $(castle) $(cache)
 
+.PHONY: test-sites
+test-sites: castle ## Publish the sites of other people, warm and with a cold cache, and open their pages in a browser
+	@scripts/test-sites.sh $(castle) $(cache)
+
 .PHONY: bench
 bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two cores
 	@$(ready); hugo=$$($(castle) tool hugo --cache=$(cache)); \

@@ -10,10 +10,6 @@ var hextra = Site{
 }
 
 func writeHextra(t *tree) error {
-	proxy, err := t.goProxy()
-	if err != nil {
-		return err
-	}
 	return t.write(map[string]string{
 		"go.mod": "module example.org/docs\n\ngo 1.22\n\nrequire github.com/imfing/hextra v0.9.7 // indirect\n",
 		"go.sum": `github.com/imfing/hextra v0.9.7 h1:Zg5n24us36Bn/S/5mEUPkRW6uwE6vHHEqWSgN0bPXaM=
@@ -23,7 +19,6 @@ github.com/imfing/hextra v0.9.7/go.mod h1:cEfel3lU/bSx7lTE/+uuR4GJaphyOyiwNR3PTq
 title: Documentation
 enableRobotsTXT: true
 module:
-  proxy: ` + proxy + `
   imports:
     - path: github.com/imfing/hextra
 markup:

@@ -49,14 +49,3 @@ func (t *tree) theme(module string) (dir string, err error) {
 	}
 	return answer.Dir, nil
 }
-
-// goProxy is the module proxy of this machine. Hugo's own default is to ask the modules' repositories.
-func (t *tree) goProxy() (string, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, time.Minute)
-	defer cancel()
-	output, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
-	if err != nil {
-		return "", fmt.Errorf("ask the go command for its module proxy: %w", err)
-	}
-	return strings.TrimSpace(string(output)), nil
-}
