@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/gitops"
+	"tazlab.net/castle/ci/rendering"
 )
 
 // History is what was published when, newest first.
@@ -44,37 +45,41 @@ func (h History) records() []record {
 	return records
 }
 
+const nothingPublished = "Nothing was published yet.\n"
+
 // Render writes the history: text, json or markdown.
-func (h History) Render(format string) (string, error) {
-	records := h.records()
-	format = strings.ToLower(format)
-	if len(records) == 0 && (format == "text" || format == "markdown") {
-		return "Nothing was published yet.\n", nil
+func (h History) Render(format string) (string, error) { return rendering.As(format, h) }
+
+// MarshalJSON is a list of records, empty where nothing was published.
+func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.records()) }
+
+// Text is the history as a table.
+func (h History) Text() string {
+	if len(h) == 0 {
+		return nothingPublished
 	}
-	switch format {
-	case "text":
-		var b strings.Builder
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "TIME (UTC)\tACTION\tIMAGE\tSOURCE\tGITOPS COMMIT\tAUTHOR")
-		for _, r := range records {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.DateTime), r.Action, orDash(r.New), orDash(short(r.Source)), short(r.Commit), r.Author)
-		}
-		err := table.Flush()
-		return b.String(), err
-	case "markdown":
-		var b strings.Builder
-		b.WriteString("| time (UTC) | action | image | source | gitops commit | author |\n|---|---|---|---|---|---|\n")
-		for _, r := range records {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.Time.Format(time.DateTime), r.Action,
-				code(orDash(r.New)), code(orDash(short(r.Source))), code(short(r.Commit)), code(r.Author))
-		}
-		return b.String(), nil
-	case "json":
-		data, err := json.MarshalIndent(records, "", "  ")
-		return string(data) + "\n", err
-	default:
-		return "", unknownFormat(format)
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "TIME (UTC)\tACTION\tIMAGE\tSOURCE\tGITOPS COMMIT\tAUTHOR")
+	for _, r := range h.records() {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.DateTime), r.Action, orDash(r.New), orDash(short(r.Source)), short(r.Commit), r.Author)
 	}
+	table.Flush()
+	return b.String()
+}
+
+// Markdown is the same table for GitHub's job summary.
+func (h History) Markdown() string {
+	if len(h) == 0 {
+		return nothingPublished
+	}
+	var b strings.Builder
+	b.WriteString("| time (UTC) | action | image | source | gitops commit | author |\n|---|---|---|---|---|---|\n")
+	for _, r := range h.records() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.Time.Format(time.DateTime), r.Action,
+			rendering.Code(orDash(r.New)), rendering.Code(orDash(short(r.Source))), rendering.Code(short(r.Commit)), rendering.Code(r.Author))
+	}
+	return b.String()
 }
 
 func orDash(text string) string {

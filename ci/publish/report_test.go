@@ -143,7 +143,7 @@ func mustRead(t *testing.T, name string, result interface {
 }
 
 func TestAJSONReportIsReadBackAsItWas(t *testing.T) {
-	text, err := sample().JSON()
+	text, err := sample().Render("json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,21 +153,6 @@ func TestAJSONReportIsReadBackAsItWas(t *testing.T) {
 	}
 	if back.Text() != sample().Text() {
 		t.Errorf("got\n%s", back.Text())
-	}
-}
-
-func TestTheNameOfAFormatIsReadInAnyCaseAndAnUnknownOneIsRefused(t *testing.T) {
-	for _, format := range []string{"text", "TEXT", "JSON", "Markdown"} {
-		if err := CheckFormat(format); err != nil {
-			t.Error(err)
-		}
-	}
-	const want = `"yaml" is no format: want text, json or markdown`
-	if err := CheckFormat("yaml"); err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
-	}
-	if _, err := (History{}).Render("yaml"); err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,11 +1,12 @@
 package publish
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"tazlab.net/castle/ci/rendering"
 )
 
 // Result is what a publish did, or in a dry run what it would do. Its JSON
@@ -166,7 +167,7 @@ func (r Result) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n| | |\n|---|---|\n", r.headline())
 	for _, row := range r.rows() {
-		fmt.Fprintf(&b, "| %s | %s |\n", row.name, code(row.value))
+		fmt.Fprintf(&b, "| %s | %s |\n", row.name, rendering.Code(row.value))
 	}
 	if r.GitOps.Changed {
 		fmt.Fprintf(&b, "\n```diff\n%s```\n", r.diff())
@@ -179,36 +180,8 @@ func (r Result) Markdown() string {
 	return b.String()
 }
 
-// JSON is the report for a program, indented, ending in a newline.
-func (r Result) JSON() (string, error) {
-	data, err := json.MarshalIndent(r, "", "  ")
-	return string(data) + "\n", err
-}
-
 // Render writes the report in the named format: text, json or markdown.
-func (r Result) Render(format string) (string, error) {
-	switch strings.ToLower(format) {
-	case "text":
-		return r.Text(), nil
-	case "markdown":
-		return r.Markdown(), nil
-	case "json":
-		return r.JSON()
-	default:
-		return "", unknownFormat(format)
-	}
-}
-
-// CheckFormat reports a format that Render does not know, before anything is
-// done whose report could then not be written.
-func CheckFormat(format string) error {
-	_, err := Result{}.Render(format)
-	return err
-}
-
-func unknownFormat(format string) error {
-	return fmt.Errorf("%q is no format: want text, json or markdown", format)
-}
+func (r Result) Render(format string) (string, error) { return rendering.As(format, r) }
 
 // diff is the change of the manifest as a unified diff without context.
 func (r Result) diff() string {
@@ -227,12 +200,6 @@ func hunk(first int, lines []string) string {
 
 func marked(mark string, lines []string) string {
 	return mark + strings.Join(lines, "\n"+mark) + "\n"
-}
-
-// code puts a value of the Markdown table into a code span; a pipe would end
-// the cell and a backtick the span.
-func code(value string) string {
-	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(value) + "`"
 }
 
 func short(sha string) string { return sha[:min(len(sha), 12)] }

@@ -3,11 +3,12 @@ package publish
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"tazlab.net/castle/ci/rendering"
 )
 
 // Waiter waits until a cluster runs what was published.
@@ -135,27 +136,26 @@ func (r Rollout) table() []row {
 }
 
 // Render writes the rollout in the named format: text, json or markdown.
-func (r Rollout) Render(format string) (string, error) {
+func (r Rollout) Render(format string) (string, error) { return rendering.As(format, r) }
+
+// Text is a wait's report for a person.
+func (r Rollout) Text() string {
 	var b strings.Builder
-	switch strings.ToLower(format) {
-	case "text":
-		fmt.Fprintf(&b, "%s\n\n", r.headline())
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		for _, row := range r.table() {
-			fmt.Fprintf(table, "  %s\t%s\n", row.name, row.value)
-		}
-		err := table.Flush()
-		return b.String(), err
-	case "markdown":
-		fmt.Fprintf(&b, "### %s\n\n| | |\n|---|---|\n", r.headline())
-		for _, row := range r.table() {
-			fmt.Fprintf(&b, "| %s | %s |\n", row.name, code(row.value))
-		}
-		return b.String(), nil
-	case "json":
-		data, err := json.MarshalIndent(r, "", "  ")
-		return string(data) + "\n", err
-	default:
-		return "", unknownFormat(format)
+	fmt.Fprintf(&b, "%s\n\n", r.headline())
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range r.table() {
+		fmt.Fprintf(table, "  %s\t%s\n", row.name, row.value)
 	}
+	table.Flush()
+	return b.String()
+}
+
+// Markdown is a wait's report for GitHub's job summary.
+func (r Rollout) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n| | |\n|---|---|\n", r.headline())
+	for _, row := range r.table() {
+		fmt.Fprintf(&b, "| %s | %s |\n", row.name, rendering.Code(row.value))
+	}
+	return b.String()
 }

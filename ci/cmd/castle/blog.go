@@ -17,6 +17,7 @@ import (
 	"tazlab.net/castle/ci/gitops"
 	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/rendering"
 	"tazlab.net/castle/ci/worktree"
 )
 
@@ -283,7 +284,7 @@ func (f formatFlag) Type() string { return "string" }
 
 func (f formatFlag) Set(text string) error {
 	*f.format = text
-	return publish.CheckFormat(text)
+	return rendering.Check(text)
 }
 
 func addFormatFlag(command *cobra.Command, format *string) {

@@ -1,0 +1,53 @@
+// Package rendering writes a result in the format that a caller names: text for a person, Markdown for GitHub's job summary,
+// JSON for a program.
+package rendering
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Result is what can be written. Its JSON form is encoding/json's.
+type Result interface {
+	Text() string
+	Markdown() string
+}
+
+// formats are the ways to write a result, by their names.
+var formats = map[string]func(Result) (string, error){
+	"text":     func(r Result) (string, error) { return r.Text(), nil },
+	"markdown": func(r Result) (string, error) { return r.Markdown(), nil },
+	"json":     func(r Result) (string, error) { return JSON(r) },
+}
+
+// As writes the result as text, json or markdown; a format's name is read in any case.
+func As(format string, result Result) (string, error) {
+	if err := Check(format); err != nil {
+		return "", err
+	}
+	return formats[strings.ToLower(format)](result)
+}
+
+// Check reports a format that As does not know, before anything is done whose report could then not be written.
+func Check(format string) error {
+	if _, known := formats[strings.ToLower(format)]; !known {
+		return fmt.Errorf("%q is no format: want text, json or markdown", format)
+	}
+	return nil
+}
+
+// JSON is the value for a program, indented, with <, > and & as they are, ending in a newline.
+func JSON(value any) (string, error) {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(value)
+	return b.String(), err
+}
+
+// Code puts a value of a Markdown table into a code span; a pipe would end the cell and a backtick the span.
+func Code(value string) string {
+	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(value) + "`"
+}
