@@ -21,11 +21,23 @@ type Options struct {
 	BaseURL string
 	// Languages are those every page must exist in, as in hreflang. Empty: those the pages' own alternate links name.
 	Languages []string
+	// Strict says that the site is served with a Content-Security-Policy that refuses other hosts: what a page asks of them is
+	// an error then, since it will be missing.
+	Strict bool
+	// Ignore leaves findings out: "rule", or "rule:pattern" for those whose cause or file the pattern matches as a whole, both as the
+	// report shows them. In a pattern * stands for any characters, slashes too, and ? for one.
+	Ignore []string
+	// Baseline are findings that are known: only what it does not hold is reported.
+	Baseline Baseline
 }
 
 // Check reads the site and returns all its findings at once. An error means that the site could not be read, or that the
 // options make no sense; findings are no error.
 func Check(ctx context.Context, options Options) (Report, error) {
+	ignored, err := parseIgnore(options.Ignore)
+	if err != nil {
+		return Report{}, err
+	}
 	site, err := openSite(options.Dir, options.BaseURL)
 	if err != nil {
 		return Report{}, err
@@ -62,7 +74,8 @@ func Check(ctx context.Context, options Options) (Report, error) {
 		return Report{}, err
 	}
 
-	report := Report{Findings: []Finding{}}
+	report := Report{}
+	var findings []Finding
 	documents := make(map[string]*document)
 	for _, document := range checked {
 		if document == nil {
@@ -82,14 +95,14 @@ func Check(ctx context.Context, options Options) (Report, error) {
 	checkTranslations(site, checked, documents, options.Languages)
 	for _, document := range checked {
 		if document != nil {
-			report.Findings = append(report.Findings, document.findings...)
+			findings = append(findings, document.findings...)
 		}
 	}
 	if !site.files["index.html"] {
-		report.Findings = append(report.Findings, Finding{File: "index.html", Line: 1, Rule: ruleNoIndex,
+		findings = append(findings, Finding{File: "index.html", Line: 1, Rule: ruleNoIndex, Cause: "/",
 			Message: "the site has no home page: build it, or name the folder that holds index.html"})
 	}
-	report.Findings = sortFindings(report.Findings)
+	report.take(findings, options.Strict, ignored, options.Baseline)
 	return report, nil
 }
 
@@ -116,13 +129,10 @@ type anchor struct {
 	line     int
 }
 
-func (d *document) add(line int, rule, format string, arguments ...any) {
-	d.findings = append(d.findings, Finding{File: d.file, Line: line, Rule: rule, Message: fmt.Sprintf(format, arguments...)})
-}
-
-func (d *document) warn(line int, rule, format string, arguments ...any) {
-	d.add(line, rule, format, arguments...)
-	d.findings[len(d.findings)-1].Warning = true
+// add takes a finding down. The cause is what findings that are mended together have in common, whatever their page.
+func (d *document) add(line int, rule, cause, format string, arguments ...any) {
+	d.findings = append(d.findings, Finding{File: d.file, Line: line, Rule: rule, Cause: strings.Join(strings.Fields(cause), " "),
+		Message: fmt.Sprintf(format, arguments...)})
 }
 
 func (d *document) checkAnchors(documents map[string]*document) {
@@ -132,7 +142,7 @@ func (d *document) checkAnchors(documents map[string]*document) {
 			continue
 		}
 		if _, exists := target.ids[anchor.fragment]; !exists {
-			d.add(anchor.line, ruleMissingAnchor, "%s: nothing in %s has the id %q; correct the link or add the id",
+			d.add(anchor.line, ruleMissingAnchor, "/"+anchor.file+"#"+anchor.fragment, "%s: nothing in %s has the id %q; correct the link or add the id",
 				anchor.quoted, anchor.file, anchor.fragment)
 		}
 	}

@@ -3,6 +3,7 @@ package sitecheck
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -48,17 +49,27 @@ func TestGoldenSites(t *testing.T) {
 				t.Fatal(err)
 			}
 			if *update {
-				archive.Files = append(slices.Clip(files), txtar.File{Name: "want", Data: []byte(report.Text())})
+				archive.Files = append(slices.Clip(files), txtar.File{Name: "want", Data: []byte(everyFinding(report))})
 				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
-			if got := report.Text(); got != want {
+			if got := everyFinding(report); got != want {
 				t.Errorf("%s: report\n%s\nwant\n%s", name, got, want)
 			}
 		})
 	}
+}
+
+// everyFinding is a report that groups nothing: each finding with its severity, its rule and, after a colon, its cause.
+func everyFinding(report Report) string {
+	var text strings.Builder
+	for _, f := range report.Findings {
+		fmt.Fprintf(&text, "%s:%d: %s: %s [%s: %s]\n", f.File, f.Line, f.Severity, f.Message, f.Rule, f.Cause)
+	}
+	fmt.Fprintln(&text, report.summary())
+	return text.String()
 }
 
 // goldenOptions reads the comment of a golden site: a sentence, then lines "base: URL" and "languages: a b".
@@ -96,12 +107,12 @@ func writeSite(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-func TestEveryRuleHasAGoldenSite(t *testing.T) {
-	source, err := parser.ParseFile(token.NewFileSet(), "report.go", nil, 0)
+func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
+	source, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := 0
+	var rules []string
 	ast.Inspect(source, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok || !strings.HasPrefix(spec.Names[0].Name, "rule") {
@@ -111,19 +122,20 @@ func TestEveryRuleHasAGoldenSite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules++
+		rules = append(rules, rule)
 		archive, err := txtar.ParseFile(filepath.Join("testdata", rule+".txtar"))
 		if err != nil {
 			t.Errorf("rule %s has no golden site: %v", rule, err)
 			return true
 		}
-		if want := archive.Files[len(archive.Files)-1]; !strings.Contains(string(want.Data), "["+rule+"]") {
+		if want := archive.Files[len(archive.Files)-1]; !strings.Contains(string(want.Data), "["+rule+":") {
 			t.Errorf("the golden site of rule %s does not break it", rule)
 		}
 		return true
 	})
-	if rules == 0 {
-		t.Fatal("no rules found in report.go")
+	slices.Sort(rules)
+	if len(rules) == 0 || !slices.Equal(rules, ruleNames()) {
+		t.Fatalf("rules\n%q\nthose with a severity\n%q", rules, ruleNames())
 	}
 }
 
@@ -135,29 +147,30 @@ func TestTheReportIsReadByProgramsToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := report.JSON()
+	encoded, err := report.Render("json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var decoded Report
-	if err := json.Unmarshal(encoded, &decoded); err != nil {
+	if err := json.Unmarshal([]byte(encoded), &decoded); err != nil {
 		t.Fatal(err)
 	}
 	if decoded.Pages != 1 || decoded.Links != 1 || !slices.Equal(decoded.Findings, report.Findings) || len(decoded.Findings) != 2 {
 		t.Fatalf("decoded %+v", decoded)
 	}
-	if report.Errors() != 1 {
-		t.Fatalf("%d errors; the heading is a warning only", report.Errors())
+	if decoded.Errors != 1 || decoded.Warnings != 1 || len(decoded.Groups) != 2 {
+		t.Fatalf("decoded %+v; the link is an error, the heading a warning", decoded)
 	}
 }
 
-func TestAReportWithoutFindingsIsAnEmptyListForPrograms(t *testing.T) {
+func TestAReportWithoutFindingsHasEmptyListsForPrograms(t *testing.T) {
 	dir := writeSite(t, map[string]string{"index.html": goodPage})
 	report, err := Check(t.Context(), Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if encoded, err := report.JSON(); err != nil || !strings.Contains(string(encoded), `"findings": []`) {
+	encoded, err := report.Render("json")
+	if err != nil || !strings.Contains(encoded, `"findings": []`) || !strings.Contains(encoded, `"groups": []`) {
 		t.Fatalf("%s, %v", encoded, err)
 	}
 }

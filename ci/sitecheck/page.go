@@ -3,6 +3,7 @@ package sitecheck
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"strings"
@@ -11,9 +12,6 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
-
-// charsetWithin is how far into a page browsers look for its encoding, in bytes.
-const charsetWithin = 1024
 
 // attribute is a name and an unescaped value; both are valid until the next token is read.
 type attribute struct {
@@ -31,13 +29,11 @@ type page struct {
 
 	line     int // where the current token begins
 	nextLine int
-	offset   int // in bytes, where the current token ends
 
 	begun        bool // something but white space and comments was seen
 	hasDoctype   bool
 	hasLanguage  bool
 	hasTitle     bool
-	hasCharset   bool
 	headingLevel int
 }
 
@@ -52,7 +48,7 @@ func readPage(resolver *resolver, document *document, content []byte) {
 		nextLine:   1,
 	}
 	if at := invalidUTF8(content); at >= 0 {
-		p.add(1+bytes.Count(content[:at], []byte("\n")), ruleEncoding, "a byte that is not UTF-8: save the source as UTF-8")
+		p.add(1+bytes.Count(content[:at], []byte("\n")), ruleEncoding, "a byte that is not UTF-8", "a byte that is not UTF-8: save the source as UTF-8")
 	}
 	for p.token() {
 	}
@@ -80,11 +76,10 @@ func (p *page) token() bool {
 	raw := p.tokens.Raw()
 	p.line = p.nextLine
 	p.nextLine += bytes.Count(raw, []byte("\n"))
-	p.offset += len(raw)
 	switch kind {
 	case html.ErrorToken:
 		if err := p.tokens.Err(); !errors.Is(err, io.EOF) || len(bytes.TrimSpace(raw)) > 0 {
-			p.add(p.line, ruleUnclosed, "the page ends inside a tag: complete it")
+			p.add(p.line, ruleUnclosed, "a tag at the end of the page", "the page ends inside a tag: complete it")
 		}
 		return false
 	case html.DoctypeToken:
@@ -128,13 +123,15 @@ func (p *page) startTag(raw []byte, selfClosing bool) {
 		p.attributes = append(p.attributes, a)
 	}
 	if repeated != "" {
-		p.add(p.line, ruleDuplicateAttr, "<%s> has the attribute %q twice and browsers drop the second: keep one", name, repeated)
+		p.add(p.line, ruleDuplicateAttr, "<"+name+" "+repeated+">", "<%s> has the attribute %q twice and browsers drop the second: keep one", name, repeated)
 	}
 	foreign := p.tree.inForeign()
 	if foreign || name == "noscript" {
 		p.tokens.NextIsNotRawText()
 	}
-	p.tree.start(name, p.line, selfClosing, !foreign && p.isInteractive(name))
+	p.tree.start(startTag{
+		name: name, line: p.line, selfClosing: selfClosing, interactive: !foreign && p.isInteractive(name), hidden: p.isHidden(),
+	})
 	p.readAttributes(name, foreign)
 	if !foreign {
 		p.readElement(name)
@@ -164,6 +161,14 @@ func (p *page) value(name string) string {
 	return strings.ToLower(string(bytes.TrimSpace(value)))
 }
 
+// template is the current tag with its class alone: what one place of a template makes is alike in that.
+func (p *page) template(name string) string {
+	if class := p.value("class"); class != "" {
+		return fmt.Sprintf("<%s class=%q>", name, class)
+	}
+	return "<" + name + ">"
+}
+
 func (p *page) isInteractive(name string) bool {
 	if !interactive[name] {
 		return false
@@ -176,6 +181,34 @@ func (p *page) isInteractive(name string) bool {
 		return controls
 	}
 	return true
+}
+
+// isHidden reports whether the current tag's element, and with it all that is inside, is kept from those who have the page read
+// to them.
+func (p *page) isHidden() bool {
+	for _, a := range p.attributes {
+		switch string(a.name) {
+		case "hidden", "inert":
+			return true
+		case "aria-hidden":
+			if string(a.value) == "true" {
+				return true
+			}
+		case "style":
+			if style := strings.ToLower(strings.Join(strings.Fields(string(a.value)), "")); strings.Contains(style, "display:none") ||
+				strings.Contains(style, "visibility:hidden") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isDecoration reports whether the current tag's element says that it means nothing, which it cannot once it takes the focus.
+func (p *page) isDecoration() bool {
+	_, focused := p.attribute("tabindex")
+	role := p.value("role")
+	return !focused && (role == "presentation" || role == "none")
 }
 
 // readAttributes judges what any element can have: ids, references, styles.
@@ -204,9 +237,9 @@ func (p *page) readID(name string, value []byte) {
 	first, taken := p.ids[id]
 	switch {
 	case id == "" || strings.ContainsAny(id, " \t\r\n\f"):
-		p.add(p.line, ruleDuplicateID, "<%s id=%q>: an id is at least one character and no white space", name, id)
+		p.add(p.line, ruleDuplicateID, "malformed <"+name+" id>", "<%s id=%q>: an id is at least one character and no white space", name, id)
 	case taken:
-		p.add(p.line, ruleDuplicateID, "<%s id=%q>: line %d has this id already; a link finds only the first, so rename one", name, id, first)
+		p.add(p.line, ruleDuplicateID, "<"+name+" id>", "<%s id=%q>: line %d has this id already; a link finds only the first, so rename one", name, id, first)
 	default:
 		p.ids[id] = p.line
 	}
@@ -216,10 +249,9 @@ func (p *page) readID(name string, value []byte) {
 func (p *page) readElement(name string) {
 	switch name {
 	case "html":
-		if language, _ := p.attribute("lang"); len(bytes.TrimSpace(language)) > 0 {
-			p.hasLanguage = true
-			p.language = strings.TrimSpace(string(language))
-		}
+		language, declared := p.attribute("lang")
+		p.hasLanguage = p.hasLanguage || declared
+		p.language = strings.TrimSpace(string(language))
 	case "base":
 		if href, ok := p.attribute("href"); ok {
 			if base, err := url.Parse(string(href)); err == nil {
@@ -232,8 +264,8 @@ func (p *page) readElement(name string) {
 		p.readLink()
 	case "img":
 		source, _ := p.attribute("src")
-		if _, present := p.attribute("alt"); !present {
-			p.add(p.line, ruleImgAlt, "<img src=%q> has no alt: describe the image, or write alt=\"\" where it is decoration", source)
+		if _, present := p.attribute("alt"); !present && !p.isDecoration() && !p.isHidden() && !p.tree.top().hidden {
+			p.add(p.line, ruleImgAlt, p.template("img"), "<img src=%q> has no alt: describe the image, or write alt=\"\" where it is decoration", cut(string(source), widestQuoted))
 		}
 	case "a":
 		if name, ok := p.attribute("name"); ok && len(name) > 0 {
@@ -245,7 +277,7 @@ func (p *page) readElement(name string) {
 		if headings[name] {
 			level := int(name[1] - '0')
 			if p.headingLevel > 0 && level > p.headingLevel+1 {
-				p.warn(p.line, ruleHeadingOrder, "<%s> follows <h%d>: a level is left out, use <h%d>", name, p.headingLevel, p.headingLevel+1)
+				p.add(p.line, ruleHeadingOrder, fmt.Sprintf("<%s> after <h%d>", name, p.headingLevel), "<%s> follows <h%d>: a level is left out, use <h%d>", name, p.headingLevel, p.headingLevel+1)
 			}
 			p.headingLevel = level
 		}
@@ -254,23 +286,10 @@ func (p *page) readElement(name string) {
 
 func (p *page) readMeta() {
 	content, _ := p.attribute("content")
-	charset := p.value("charset")
-	switch p.value("http-equiv") {
-	case "content-type":
-		_, charset, _ = strings.Cut(p.value("content"), "charset=")
-	case "refresh":
+	if p.value("http-equiv") == "refresh" {
 		if _, target, ok := bytes.Cut(content, []byte("=")); ok {
 			p.redirects = true
 			p.references.follow(source{"meta", "content", p.line}, bytes.Trim(target, `'" `), navigates)
-		}
-	}
-	if charset != "" {
-		p.hasCharset = true
-		switch {
-		case charset != "utf-8":
-			p.add(p.line, ruleNoCharset, "the encoding is declared as %q: use utf-8", charset)
-		case p.offset > charsetWithin:
-			p.add(p.line, ruleNoCharset, "the encoding is declared after the first %d bytes, where browsers do not look: move it up", charsetWithin)
 		}
 	}
 	switch name := p.value("property") + p.value("name"); name {
@@ -312,16 +331,13 @@ func (p *page) readLink() {
 // checkDocument reports what the whole page lacks.
 func (p *page) checkDocument() {
 	if !p.hasDoctype {
-		p.add(1, ruleNoDoctype, "the page does not begin with <!doctype html>: browsers fall back to the rules of 1998; put it first")
+		p.add(1, ruleNoDoctype, "no <!doctype html>", "the page does not begin with <!doctype html>: browsers fall back to the rules of 1998; put it first")
 	}
 	if !p.hasLanguage {
-		p.add(1, ruleNoLang, "the language is not declared: write <html lang=\"…\">")
+		p.add(1, ruleNoLang, "no <html lang>", "the language is not declared: write <html lang=\"…\">")
 	}
 	if !p.hasTitle {
-		p.add(1, ruleNoTitle, "the page has no title: write <title>…</title> into its head")
-	}
-	if !p.hasCharset {
-		p.add(1, ruleNoCharset, "the encoding is not declared: write <meta charset=\"utf-8\"> first in the head")
+		p.add(1, ruleNoTitle, "no <title>", "the page has no title: write <title>…</title> into its head")
 	}
 }
 

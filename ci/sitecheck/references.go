@@ -52,6 +52,7 @@ type source struct {
 }
 
 func (s source) quote(value string) string {
+	value = cut(value, widestQuoted)
 	switch {
 	case s.element == "" && s.attribute == "url":
 		return fmt.Sprintf("url(%q)", value)
@@ -61,6 +62,18 @@ func (s source) quote(value string) string {
 		return fmt.Sprintf("<%s>%s</%s>", s.element, value, s.element)
 	default:
 		return fmt.Sprintf("<%s %s=%q>", s.element, s.attribute, value)
+	}
+}
+
+// kind is the reference without its value, for example <img src>.
+func (s source) kind() string {
+	switch {
+	case s.element == "" && s.attribute == "url":
+		return "url()"
+	case s.element == "":
+		return s.attribute
+	default:
+		return "<" + strings.TrimSpace(s.element+" "+s.attribute) + ">"
 	}
 }
 
@@ -92,7 +105,7 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
 		if how == loads && from.element != "form" {
-			r.document.add(from.line, ruleBrokenLink, "%s names no file: fill it in or leave it out", from.quote(""))
+			r.document.add(from.line, ruleBrokenLink, from.kind()+" without a file", "%s names no file: fill it in or leave it out", from.quote(""))
 		}
 		return destination{}
 	}
@@ -100,24 +113,24 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	switch {
 	case target.host != "":
 		if how == loads {
-			r.document.add(from.line, ruleForeignRequest, "%s makes the browser ask %s: serve the file from this site",
+			r.document.add(from.line, ruleForeignRequest, target.host+" by "+from.kind(), "%s makes the browser ask %s: serve the file from this site",
 				from.quote(string(value)), target.host)
 		}
 		return target
 	case target.rule != "":
 		r.document.links++
-		r.document.add(from.line, target.rule, "%s %s", from.quote(string(value)), target.message)
+		r.document.add(from.line, target.rule, target.cause, "%s %s", from.quote(string(value)), target.message)
 		return target
 	case target.file == "":
 		return target
 	}
 	r.document.links++
 	if r.anywhere && value[0] != '/' && value[0] != '#' && !bytes.Contains(value, []byte("://")) {
-		r.document.add(from.line, ruleBrokenLink,
+		r.document.add(from.line, ruleBrokenLink, string(value),
 			"%s is relative, but an error page is shown at any address: begin it with a slash", from.quote(string(value)))
 	}
-	if target.warning && how == navigates {
-		r.document.warn(from.line, ruleRedirectedLink, "%s lacks its last slash and costs a redirect: add it",
+	if target.redirected && how == navigates {
+		r.document.add(from.line, ruleRedirectedLink, target.cause, "%s lacks its last slash and costs a redirect: add it",
 			from.quote(string(value)))
 	}
 	if target.fragment != "" && how == navigates {

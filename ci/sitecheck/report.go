@@ -2,107 +2,43 @@ package sitecheck
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-)
 
-// The rules a finding can name.
-const (
-	ruleBlockInP         = "block-in-p"
-	ruleBrokenLink       = "broken-link"
-	ruleDuplicateAttr    = "duplicate-attribute"
-	ruleDuplicateID      = "duplicate-id"
-	ruleEncoding         = "encoding"
-	ruleForeignRequest   = "foreign-request"
-	ruleHeadingOrder     = "heading-order"
-	ruleImgAlt           = "img-alt"
-	ruleLinkCase         = "link-case"
-	ruleMisnested        = "misnested"
-	ruleMissingAnchor    = "missing-anchor"
-	ruleNesting          = "nesting"
-	ruleNoCharset        = "no-charset"
-	ruleNoDoctype        = "no-doctype"
-	ruleNoIndex          = "no-index"
-	ruleNoLang           = "no-lang"
-	ruleNoTitle          = "no-title"
-	ruleObsoleteElement  = "obsolete-element"
-	ruleRedirectedLink   = "redirected-link"
-	ruleStrayEndTag      = "stray-end-tag"
-	ruleTranslation      = "translation"
-	ruleTranslationLang  = "translation-lang"
-	ruleUnclosed         = "unclosed"
-	ruleUnknownElement   = "unknown-element"
-	ruleXML              = "xml"
-	ruleXMLMissingFields = "xml-fields"
+	"tazlab.net/castle/ci/rendering"
 )
 
 // Finding is one thing to mend.
 type Finding struct {
-	File    string `json:"file"` // relative to the site's folder, with slashes
-	Line    int    `json:"line"` // from 1; a minified page is often one line, so the message quotes what it is about
-	Rule    string `json:"rule"`
-	Message string `json:"message"`           // what is wrong and how to mend it
-	Warning bool   `json:"warning,omitempty"` // worth a look, not worth a failure
-}
-
-// String is the finding as compilers print theirs, so that editors find the place.
-func (f Finding) String() string {
-	kind := ""
-	if f.Warning {
-		kind = "warning: "
-	}
-	return fmt.Sprintf("%s:%d: %s%s [%s]", f.File, f.Line, kind, f.Message, f.Rule)
+	File     string   `json:"file"` // relative to the site's folder, with slashes
+	Line     int      `json:"line"` // from 1; a minified page is often one line, so the message quotes what it is about
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	Cause    string   `json:"cause"`   // what findings that are mended together have in common: an element and its place, a target, a host
+	Message  string   `json:"message"` // what is wrong and how to mend it
 }
 
 // Report is the result of a check. Findings are sorted by file, line, rule and message; two checks of the same folder give the
-// same report.
+// same report. Its JSON form is part of the interface: fields are added, never renamed.
 type Report struct {
-	Pages    int       `json:"pages"` // HTML files read
-	Links    int       `json:"links"` // references resolved inside the site
+	Pages    int `json:"pages"` // HTML files read
+	Links    int `json:"links"` // references resolved inside the site
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	// Ignored and Known are findings that the options left out, Known those of the baseline.
+	Ignored int `json:"ignored"`
+	Known   int `json:"known"`
+	// Gone are the entries of the baseline of which there are fewer findings than it holds.
+	Gone     int       `json:"gone"`
+	Groups   []Group   `json:"groups"`
 	Findings []Finding `json:"findings"`
 }
 
-// Errors counts the findings that are not warnings; a site is in order when it is 0.
-func (r Report) Errors() int {
-	errors := 0
-	for _, finding := range r.Findings {
-		if !finding.Warning {
-			errors++
-		}
-	}
-	return errors
-}
-
-// Text renders the report for a person: one line for each finding and a last line that counts.
-func (r Report) Text() string {
-	var text strings.Builder
-	for _, finding := range r.Findings {
-		text.WriteString(finding.String())
-		text.WriteByte('\n')
-	}
-	errors := r.Errors()
-	fmt.Fprintf(&text, "%s, %s checked: %s, %s\n", count(r.Pages, "page"), count(r.Links, "link"),
-		count(errors, "error"), count(len(r.Findings)-errors, "warning"))
-	return text.String()
-}
-
-// JSON renders the report for a program, as the struct tags say.
-func (r Report) JSON() ([]byte, error) {
-	return json.MarshalIndent(r, "", "  ")
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// sortFindings orders the findings and drops repetitions: the same mistake twice on one line reads as one.
-func sortFindings(findings []Finding) []Finding {
-	slices.SortFunc(findings, func(a, b Finding) int {
+// take takes the findings over: all but those that are left out.
+func (r *Report) take(findings []Finding, strict bool, ignored ignoreList, baseline Baseline) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),
 			cmp.Compare(a.Line, b.Line),
@@ -110,5 +46,94 @@ func sortFindings(findings []Finding) []Finding {
 			cmp.Compare(a.Message, b.Message),
 		)
 	})
-	return slices.Compact(findings)
+	kept := slices.DeleteFunc(slices.Clone(findings), ignored.match)
+	r.Ignored = len(findings) - len(kept)
+	r.Findings, r.Gone = baseline.unknown(kept)
+	r.Known = len(kept) - len(r.Findings)
+	for i := range r.Findings {
+		finding := &r.Findings[i]
+		finding.Severity = severity(finding.Rule, strict)
+		if finding.Severity == Error {
+			r.Errors++
+		} else {
+			r.Warnings++
+		}
+	}
+	r.Groups = groups(r.Findings)
+}
+
+// Render writes the report in the named format: text, json or markdown. In json are all findings.
+func (r Report) Render(format string) (string, error) { return rendering.As(format, r) }
+
+// Text is the report for a person: each group with its examples, and a last line that counts.
+func (r Report) Text() string {
+	var text strings.Builder
+	findings, files := 0, 0 // the columns' widths
+	for _, group := range r.Groups {
+		findings = max(findings, len(strconv.Itoa(group.Findings)))
+		files = max(files, len(count(group.Files, "file")))
+	}
+	for _, group := range r.Groups {
+		fmt.Fprintf(&text, "%-7s  %*d in %*s  %s: %s\n", group.Severity, findings, group.Findings, files, count(group.Files, "file"),
+			group.Rule, cut(group.Cause, widest))
+		for _, example := range group.examples {
+			fmt.Fprintf(&text, "    %s\n", example.place())
+		}
+	}
+	text.WriteString(r.stale())
+	fmt.Fprintln(&text, r.summary())
+	return text.String()
+}
+
+// Markdown is the report for GitHub's job summary.
+func (r Report) Markdown() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "### %s\n", r.summary())
+	if stale := r.stale(); stale != "" {
+		text.WriteString("\n" + stale)
+	}
+	if len(r.Groups) > 0 {
+		text.WriteString("\n| | rule | cause | findings | files | for example |\n|---|---|---|---:|---:|---|\n")
+	}
+	for _, group := range r.Groups {
+		var examples []string
+		for _, example := range group.examples {
+			examples = append(examples, rendering.Code(example.place()))
+		}
+		fmt.Fprintf(&text, "| %s | %s | %s | %d | %d | %s |\n", group.Severity, group.Rule, rendering.Code(cut(group.Cause, widest)),
+			group.Findings, group.Files, strings.Join(examples, "<br>"))
+	}
+	return text.String()
+}
+
+// summary is the report in a line.
+func (r Report) summary() string {
+	summary := fmt.Sprintf("%s, %s checked: %s, %s", count(r.Pages, "page"), count(r.Links, "link"),
+		count(r.Errors, "error"), count(r.Warnings, "warning"))
+	if r.Known > 0 {
+		summary += fmt.Sprintf(", %d in the baseline", r.Known)
+	}
+	if r.Ignored > 0 {
+		summary += fmt.Sprintf(", %d ignored", r.Ignored)
+	}
+	return summary
+}
+
+// stale is the line about a baseline that holds too much, if it does.
+func (r Report) stale() string {
+	switch r.Gone {
+	case 0:
+		return ""
+	case 1:
+		return "1 entry of the baseline no longer occurs, or less often: write the baseline anew\n"
+	default:
+		return fmt.Sprintf("%d entries of the baseline no longer occur, or less often: write the baseline anew\n", r.Gone)
+	}
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

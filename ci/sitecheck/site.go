@@ -117,12 +117,13 @@ func (s *site) urlOf(file string) *url.URL {
 // destination is where a reference leads. Exactly one of file, host and rule is set, or none for a reference that leads to no
 // document at all (mailto:, data:).
 type destination struct {
-	file     string // file of this site
-	fragment string // percent-decoded; only with file
-	host     string // another host
-	rule     string // why it leads nowhere
-	message  string // the rest of the sentence that begins with the reference
-	warning  bool   // with file: it works, after a redirect
+	file       string // file of this site
+	fragment   string // percent-decoded; only with file
+	host       string // another host
+	rule       string // why it leads nowhere
+	message    string // the rest of the sentence that begins with the reference
+	redirected bool   // with file: it works, after a redirect
+	cause      string // of a finding about it, the same for every way to write the reference
 }
 
 // resolver resolves references for one goroutine; what depends on no page is remembered, as navigation repeats it on each.
@@ -152,7 +153,7 @@ func (r *resolver) resolve(page *url.URL, reference []byte) destination {
 func (s *site) resolve(page *url.URL, reference string) destination {
 	parsed, err := url.Parse(reference)
 	if err != nil {
-		return destination{rule: ruleBrokenLink, message: "is not a URL: correct it"}
+		return destination{rule: ruleBrokenLink, cause: reference, message: "is not a URL: correct it"}
 	}
 	switch strings.ToLower(parsed.Scheme) {
 	case "", "http", "https":
@@ -165,13 +166,14 @@ func (s *site) resolve(page *url.URL, reference string) destination {
 	}
 	name, inside := strings.CutPrefix(target.Path, s.base.Path)
 	if !inside && target.Path+"/" != s.base.Path && target.Path != "" {
-		return destination{rule: ruleBrokenLink,
+		return destination{rule: ruleBrokenLink, cause: target.Path,
 			message: fmt.Sprintf("leads outside the site, which is served at %s: put that path in front", s.base.Path)}
 	}
 	if !inside {
 		name = ""
 	}
 	found := s.find(name)
+	found.cause = target.Path
 	if found.file != "" {
 		found.fragment, _, _ = strings.Cut(target.Fragment, ":~:") // a text directive is the browser's, not the page's
 	}
@@ -190,7 +192,7 @@ func (s *site) find(name string) destination {
 		if name == "" || strings.HasSuffix(name, "/") {
 			return destination{file: index}
 		}
-		return destination{file: index, warning: true}
+		return destination{file: index, redirected: true}
 	case s.folders[folder]:
 		return destination{rule: ruleNoIndex, message: "leads to a folder without index.html: link to a page in it, or give it one"}
 	}

@@ -20,7 +20,17 @@ type tree struct {
 type element struct {
 	name    string
 	line    int
-	foreign bool // SVG or MathML, where every element must be closed
+	foreign bool // SVG or MathML, whose own mistakes browsers do not mind
+	hidden  bool // by itself or by what is around it, from those who have the page read to them
+}
+
+// startTag is what the tree needs to know of a start tag.
+type startTag struct {
+	name        string
+	line        int
+	selfClosing bool
+	interactive bool // what a visitor can click, which for some elements their attributes decide
+	hidden      bool
 }
 
 // htmlInside are the foreign elements that hold HTML again.
@@ -43,11 +53,12 @@ func (t *tree) inForeign() bool {
 	return top.foreign && !htmlInside[top.name]
 }
 
-// start takes a start tag. isInteractive is for the elements whose attributes decide that.
-func (t *tree) start(name string, line int, selfClosing, isInteractive bool) {
+// start takes a start tag.
+func (t *tree) start(tag startTag) {
+	name, line := tag.name, tag.line
 	if t.inForeign() {
-		if !selfClosing {
-			t.open = append(t.open, element{name, line, true})
+		if !tag.selfClosing {
+			t.push(tag, true)
 		}
 		return
 	}
@@ -56,23 +67,27 @@ func (t *tree) start(name string, line int, selfClosing, isInteractive bool) {
 	blockInParagraph := closesParagraph[name] && t.endParagraph(name, line)
 	switch {
 	case obsoleteElements[name]:
-		t.document.add(line, ruleObsoleteElement, "<%s> is obsolete: use CSS or a current element", name)
+		t.document.add(line, ruleObsoleteElement, "<"+name+">", "<%s> is obsolete: use CSS or a current element", name)
 	case !knownElements[name] && !strings.Contains(name, "-"):
-		t.document.add(line, ruleUnknownElement, "<%s> is no HTML element: correct the name", name)
+		t.document.add(line, ruleUnknownElement, "<"+name+">", "<%s> is no HTML element: correct the name", name)
 	case !blockInParagraph:
-		t.checkPlace(name, line, isInteractive)
+		t.checkPlace(name, line, tag.interactive)
 	}
 	foreign := name == "svg" || name == "math"
 	if voidElements[name] {
 		return
 	}
-	if selfClosing {
+	if tag.selfClosing {
 		if !foreign {
-			t.document.add(line, ruleUnclosed, "<%s/> does not close itself in HTML: write <%s></%s>", name, name, name)
+			t.document.add(line, ruleUnclosed, "<"+name+"/>", "<%s/> does not close itself in HTML: write <%s></%s>", name, name, name)
 		}
 		return
 	}
-	t.open = append(t.open, element{name, line, foreign})
+	t.push(tag, foreign)
+}
+
+func (t *tree) push(tag startTag, foreign bool) {
+	t.open = append(t.open, element{tag.name, tag.line, foreign, tag.hidden || t.top().hidden})
 }
 
 // text takes text that is not white space.
@@ -115,7 +130,7 @@ func (t *tree) endParagraph(name string, line int) bool {
 			t.open = t.open[:i]
 			return false
 		}
-		t.document.add(line, ruleBlockInP, "<%s> inside the <p> of line %d: a paragraph holds text only; close it first",
+		t.document.add(line, ruleBlockInP, "<"+name+"> inside <p>", "<%s> inside the <p> of line %d: a paragraph holds text only; close it first",
 			name, t.open[i].line)
 		return true
 	}
@@ -127,7 +142,10 @@ func (t *tree) endParagraph(name string, line int) bool {
 func (t *tree) pop(last int, tag string, line int) {
 	for i := len(t.open) - 1; i > last; i-- {
 		inner := t.open[i]
-		if endTagOptional[inner.name] && !inner.foreign {
+		if inner.foreign {
+			continue
+		}
+		if endTagOptional[inner.name] {
 			parent := t.open[i-1].name
 			if inner.name != "p" || !keepsParagraphOpen[parent] && !strings.Contains(parent, "-") {
 				continue
@@ -135,17 +153,17 @@ func (t *tree) pop(last int, tag string, line int) {
 		}
 		t.unclosed[inner.name] = len(t.document.findings)
 		if tag == "" {
-			t.document.add(inner.line, ruleUnclosed, "<%s> is still open at the end of the page: close it", inner.name)
+			t.document.add(inner.line, ruleUnclosed, "<"+inner.name+"> at the end of the page", "<%s> is still open at the end of the page: close it", inner.name)
 			continue
 		}
-		t.document.add(inner.line, ruleUnclosed, "<%s> is still open at the %s of line %d: close it before", inner.name, tag, line)
+		t.document.add(inner.line, ruleUnclosed, "<"+inner.name+"> at the "+tag, "<%s> is still open at the %s of line %d: close it before", inner.name, tag, line)
 	}
 	t.open = t.open[:last]
 }
 
 func (t *tree) end(name string, line int) {
 	if voidElements[name] && !t.inForeign() {
-		t.document.add(line, ruleStrayEndTag, "</%s>: this element has no end tag; remove it", name)
+		t.document.add(line, ruleStrayEndTag, "</"+name+">", "</%s>: this element has no end tag; remove it", name)
 		return
 	}
 	for i := len(t.open) - 1; i >= 0; i-- {
@@ -168,16 +186,17 @@ func (t *tree) stray(name string, line int) {
 		delete(t.unclosed, name)
 		finding := &t.document.findings[index]
 		finding.Rule = ruleMisnested
+		finding.Cause = "<" + name + ">"
 		finding.Message = "<" + name + "> is closed after the element around it: close the inner one first"
 		return
 	}
 	if name == "p" && t.paragraph.by != "" {
-		t.document.add(t.paragraph.endedAt, ruleBlockInP,
+		t.document.add(t.paragraph.endedAt, ruleBlockInP, "<"+t.paragraph.by+"> inside <p>",
 			"<%s> inside the <p> of line %d: a paragraph holds text only; close it first", t.paragraph.by, t.paragraph.line)
 		t.paragraph.by = ""
 		return
 	}
-	t.document.add(line, ruleStrayEndTag, "</%s> closes nothing: remove it, or open <%s> where it belongs", name, name)
+	t.document.add(line, ruleStrayEndTag, "</"+name+">", "</%s> closes nothing: remove it, or open <%s> where it belongs", name, name)
 }
 
 // finish ends the page.
@@ -188,14 +207,16 @@ func (t *tree) finish() {
 
 // checkPlace reports at most one reason why an element may not be where it is.
 func (t *tree) checkPlace(name string, line int, isInteractive bool) {
-	misplaced := func(format string, arguments ...any) { t.document.add(line, ruleNesting, format, arguments...) }
+	misplaced := func(where, format string, arguments ...any) {
+		t.document.add(line, ruleNesting, "<"+name+"> "+where, format, arguments...)
+	}
 	parent := t.top().name
 	if allowed, limited := parents[name]; limited && !allowed[parent] && (parent != "" || name != "head" && name != "body" && name != "title") {
-		misplaced("<%s> %s: it belongs into %s", name, inside(parent), alternatives(allowed))
+		misplaced(inside(parent), "<%s> %s: it belongs into %s", name, inside(parent), alternatives(allowed))
 		return
 	}
 	if allowed, limited := children[parent]; limited && !allowed[name] {
-		misplaced("<%s> %s, which holds only %s: move it", name, inside(parent), alternatives(allowed))
+		misplaced(inside(parent), "<%s> %s, which holds only %s: move it", name, inside(parent), alternatives(allowed))
 		return
 	}
 	contentDecided := !closesParagraph[name]
@@ -205,10 +226,10 @@ func (t *tree) checkPlace(name string, line int, isInteractive bool) {
 		case outer.name == "template":
 			return
 		case excluded[outer.name][name]:
-			misplaced("<%s> inside the <%s> of line %d: move it out", name, outer.name, outer.line)
+			misplaced("inside <"+outer.name+">", "<%s> inside the <%s> of line %d: move it out", name, outer.name, outer.line)
 			return
 		case isInteractive && (outer.name == "a" || outer.name == "button"):
-			misplaced("<%s> inside the <%s> of line %d: what can be clicked must not hold what can be clicked", name, outer.name, outer.line)
+			misplaced("inside <"+outer.name+">", "<%s> inside the <%s> of line %d: what can be clicked must not hold what can be clicked", name, outer.name, outer.line)
 			return
 		}
 		if contentDecided || transparent[outer.name] {
@@ -216,7 +237,7 @@ func (t *tree) checkPlace(name string, line int, isInteractive bool) {
 		}
 		contentDecided = true
 		if phrasingOnly[outer.name] && outer.name != "p" { // a block in a paragraph is block-in-p
-			misplaced("<%s> inside the <%s> of line %d, which holds text only: move it out or use a <span>", name, outer.name, outer.line)
+			misplaced("inside <"+outer.name+">", "<%s> inside the <%s> of line %d, which holds text only: move it out or use a <span>", name, outer.name, outer.line)
 			return
 		}
 	}

@@ -40,7 +40,7 @@ func readXML(resolver *resolver, document *document, content []byte) {
 			if syntax := (*xml.SyntaxError)(nil); errors.As(err, &syntax) {
 				reason = syntax.Msg
 			}
-			document.add(line, ruleXML, "not well-formed: %s; mend the template", reason)
+			document.add(line, ruleXML, reason, "not well-formed: %s; mend the template", reason)
 			return
 		}
 		switch token := token.(type) {
@@ -62,7 +62,7 @@ func readXML(resolver *resolver, document *document, content []byte) {
 			if reference := strings.TrimSpace(text.String()); follows && reference != "" {
 				target := references.follow(source{element: name, line: line}, []byte(reference), navigates)
 				if name == "loc" && target.host != "" {
-					document.add(line, ruleBrokenLink, "<loc>%s</loc> is not at %s: build the site with its own base URL",
+					document.add(line, ruleBrokenLink, "<loc> at "+target.host, "<loc>%s</loc> is not at %s: build the site with its own base URL",
 						reference, resolver.site.base)
 				}
 			}
@@ -74,12 +74,12 @@ func readXML(resolver *resolver, document *document, content []byte) {
 		}
 	}
 	if root == "" {
-		document.add(1, ruleXML, "the file is empty: give it content or do not publish it")
+		document.add(1, ruleXML, "empty file", "the file is empty: give it content or do not publish it")
 		return
 	}
 	for _, path := range required[root] {
 		if !seen[path] {
-			document.add(1, ruleXMLMissingFields, "%s is missing: add it to the template", path)
+			document.add(1, ruleXMLMissingFields, path, "%s is missing: add it to the template", path)
 		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/inputs"
-	"tazlab.net/castle/ci/sitecheck"
 	"tazlab.net/castle/ci/siteimage"
 	"tazlab.net/castle/ci/siteimage/ocilayout"
 	"tazlab.net/castle/ci/version"
@@ -160,31 +159,4 @@ func newPullCommand() *cobra.Command {
 // but the format wants one.
 func writeArchive(out string, image v1.Image) error {
 	return tarball.WriteToFile(out, name.MustParseReference("blog:published"), image)
-}
-
-func newCheckCommand() *cobra.Command {
-	var options sitecheck.Options
-	command := &cobra.Command{
-		Use:   "check",
-		Short: "Look for broken links, missing translations, invalid HTML and foreign requests",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := sitecheck.Check(cmd.Context(), options)
-			if err != nil {
-				return err
-			}
-			if report.Errors() > 0 {
-				fmt.Fprint(cmd.ErrOrStderr(), report.Text())
-				return exitError(1)
-			}
-			fmt.Fprint(cmd.OutOrStdout(), report.Text())
-			return nil
-		},
-	}
-	flags := command.Flags()
-	flags.StringVar(&options.Dir, "site", "", "the built site")
-	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is served at")
-	flags.StringArrayVar(&options.Languages, "language", nil, "a language that every page must exist in")
-	require(command, "site")
-	return command
 }

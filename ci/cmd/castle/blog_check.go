@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/sitecheck"
+)
+
+func newCheckCommand() *cobra.Command {
+	var options sitecheck.Options
+	var format, baseline, writeBaseline, out string
+	var reportOnly bool
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Look for broken links, missing translations, invalid HTML and foreign requests",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if baseline != "" {
+				if options.Baseline, err = sitecheck.ReadBaseline(baseline); err != nil {
+					return err
+				}
+			}
+			report, err := sitecheck.Check(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			if writeBaseline != "" {
+				if err := report.Baseline().Write(writeBaseline); err != nil {
+					return fmt.Errorf("write the baseline: %w", err)
+				}
+			}
+			if out != "" {
+				if err := writeReport(out, report); err != nil {
+					return err
+				}
+			}
+			if report.Errors == 0 || writeBaseline != "" || reportOnly {
+				return render(cmd, report, format)
+			}
+			text, err := report.Render(format)
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(cmd.ErrOrStderr(), text)
+			return exitError(1)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.Dir, "site", "", "the built site")
+	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is served at")
+	flags.StringArrayVar(&options.Languages, "language", nil, "a language that every page must exist in")
+	flags.BoolVar(&options.Strict, "strict", false, "requests to other hosts are errors: the site's Content-Security-Policy refuses them")
+	flags.StringArrayVar(&options.Ignore, "ignore", nil,
+		"what to leave out: RULE, or RULE:PATTERN where the pattern (with * and ?) matches a cause or a file of the report")
+	flags.StringVar(&baseline, "baseline", "", "the file with the findings that are known")
+	flags.StringVar(&writeBaseline, "write-baseline", "", "write all findings to this file, as the baseline of later checks; they fail nothing then")
+	flags.StringVar(&out, "out", "", "write all findings to this file, as JSON")
+	flags.BoolVar(&reportOnly, "report-only", false, "succeed whatever is found")
+	addFormatFlag(command, &format)
+	require(command, "site")
+	command.MarkFlagsMutuallyExclusive("baseline", "write-baseline")
+	return command
+}
+
+func writeReport(name string, report sitecheck.Report) error {
+	text, err := rendering.JSON(report)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o644)
+}
