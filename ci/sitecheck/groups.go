@@ -62,7 +62,9 @@ func examples(first, all []Finding) []Finding {
 }
 
 // place is the finding as compilers print theirs, so that editors find it.
-func (f Finding) place() string { return cut(fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message), widest) }
+func (f Finding) place() string {
+	return cut(fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message), widest)
+}
 
 // How much is shown of a line of the report, and of a reference that is quoted in it, in characters: an attribute can hold a
 // whole image.

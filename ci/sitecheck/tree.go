@@ -177,7 +177,9 @@ func (t *tree) end(name string, line int) {
 			break
 		}
 	}
-	t.stray(name, line)
+	if !t.inForeign() {
+		t.stray(name, line)
+	}
 }
 
 // stray explains an end tag that closes nothing.

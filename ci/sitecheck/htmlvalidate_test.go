@@ -1,0 +1,216 @@
+package sitecheck
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"tazlab.net/castle/ci/testneeds"
+)
+
+// confirmedBy are html-validate's names for what our rules of HTML find.
+var confirmedBy = map[string][]string{
+	ruleBlockInP:        {"close-order", "element-permitted-content"},
+	ruleDuplicateAttr:   {"no-dup-attr"},
+	ruleDuplicateID:     {"no-dup-id", "valid-id"},
+	ruleHeadingOrder:    {"heading-level"},
+	ruleImgAlt:          {"wcag/h37"},
+	ruleMisnested:       {"close-order"},
+	ruleNesting:         {"element-permitted-content", "element-permitted-parent"},
+	ruleNoDoctype:       {"missing-doctype", "doctype-html", "parser-error"},
+	ruleNoLang:          {"element-required-attributes"},
+	ruleNoTitle:         {"empty-title", "element-required-content"},
+	ruleObsoleteElement: {"deprecated"},
+	ruleStrayEndTag:     {"close-order", "void-content"},
+	ruleUnclosed:        {"close-order", "no-implicit-close", "no-self-closing", "parser-error"},
+	ruleUnknownElement:  {"element-name", "no-unknown-elements"},
+}
+
+// elementNamed are the rules whose findings html-validate must confirm about the very element.
+var elementNamed = []string{ruleMisnested, ruleNesting, ruleObsoleteElement, ruleStrayEndTag, ruleUnclosed, ruleUnknownElement}
+
+// unknowable are the rules of what a checker of single pages cannot know: the site around the page, its feeds, its bytes.
+var unknowable = []string{
+	ruleBrokenLink, ruleEncoding, ruleForeignRequest, ruleLinkCase, ruleMissingAnchor, ruleNoIndex, ruleRedirectedLink,
+	ruleTranslation, ruleTranslationLang, ruleXML, ruleXMLMissingFields,
+}
+
+// TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind keeps our rules of HTML from being stricter than those of a checker that many
+// use. Each line of a golden page is a case of its own, in a page with all its tags, which html-validate asks for.
+func TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind(t *testing.T) {
+	var covered []string
+	for rule := range confirmedBy {
+		covered = append(covered, rule)
+	}
+	if covered = append(covered, unknowable...); len(covered) != len(severities) {
+		t.Errorf("%d of %d rules are compared or unknowable", len(covered), len(severities))
+	}
+	checker := newHTMLValidate(t)
+	dir := writeSite(t, htmlCases(t))
+	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/", Ignore: unknowable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := checker.check(t, dir)
+	seen := map[string]bool{}
+	for _, finding := range report.Findings {
+		seen[finding.Rule] = true
+		messages := said[finding.File]
+		confirming := slices.IndexFunc(messages, func(m htmlValidateMessage) bool { return m.confirms(finding) })
+		if confirming < 0 {
+			page, err := os.ReadFile(filepath.Join(dir, finding.File))
+			t.Errorf("%s [%s: %s] is not confirmed in\n%s%v\nhtml-validate says %+v", finding.Message, finding.Rule, finding.Cause, page, err, messages)
+			continue
+		}
+		said[finding.File] = slices.Delete(messages, confirming, confirming+1) // a message confirms one finding
+	}
+	for rule := range confirmedBy {
+		if !seen[rule] {
+			t.Errorf("no case breaks %s", rule)
+		}
+	}
+}
+
+// htmlCases are the pages of the golden sites of the rules of HTML.
+func htmlCases(t *testing.T) map[string]string {
+	t.Helper()
+	const head, tail = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Page</title></head><body>\n", "\n</body></html>\n"
+	cases := map[string]string{"index.html": head + tail}
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			if filepath.Ext(file.Name) != ".html" {
+				continue
+			}
+			folder := filepath.Join(strings.TrimSuffix(filepath.Base(name), ".txtar"), filepath.Dir(file.Name))
+			body, standard := strings.CutPrefix(string(file.Data), goodPage+"\n")
+			if !standard {
+				cases[filepath.Join(folder, "whole.html")] = string(file.Data)
+				continue
+			}
+			for i, line := range strings.Split(body, "\n") {
+				cases[filepath.Join(folder, fmt.Sprintf("%d.html", i))] = head + line + tail
+			}
+		}
+	}
+	return cases
+}
+
+// htmlValidate is the folder that html-validate is installed in.
+type htmlValidate string
+
+// newHTMLValidate installs the pinned version, once for each lock file.
+func newHTMLValidate(t *testing.T) htmlValidate {
+	t.Helper()
+	npm := testneeds.Command(t, "npm", "npm")
+	testneeds.Command(t, "nodejs", "node")
+	const pins = "testdata/htmlvalidate"
+	lock, err := os.ReadFile(filepath.Join(pins, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(lock)
+	folder := filepath.Join(testneeds.Cache(t), "html-validate", hex.EncodeToString(sum[:8]))
+	if _, err := os.Stat(folder); err == nil {
+		return htmlValidate(folder)
+	}
+	// Put in place whole, so that a folder that is there holds everything.
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(folder), ".new-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(fresh)
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		pin, err := os.ReadFile(filepath.Join(pins, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(fresh, name), string(pin))
+	}
+	install := exec.CommandContext(t.Context(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	install.Dir = fresh
+	if output, err := install.CombinedOutput(); err != nil {
+		testneeds.Missing(t, "npm cannot install html-validate (%v); give it a registry that it reaches:\n%s", err, output)
+	}
+	if err := os.Rename(fresh, folder); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	return htmlValidate(folder)
+}
+
+// htmlValidateMessage is one of its findings.
+type htmlValidateMessage struct {
+	RuleID  string `json:"ruleId"`
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+}
+
+// confirms reports whether the message is about the finding: of a matching rule, on its line, and about its element.
+func (m htmlValidateMessage) confirms(finding Finding) bool {
+	if !slices.Contains(confirmedBy[finding.Rule], m.RuleID) || m.Line != finding.Line {
+		return false
+	}
+	tag, _, _ := strings.Cut(finding.Cause, " ")
+	if !slices.Contains(elementNamed, finding.Rule) || !strings.HasPrefix(tag, "<") {
+		return true
+	}
+	return strings.Contains(m.Message, strings.Trim(tag, "</>")+">")
+}
+
+// check is what html-validate says about the pages of a site, by file.
+func (h htmlValidate) check(t *testing.T, dir string) map[string][]htmlValidateMessage {
+	t.Helper()
+	config, err := filepath.Abs("testdata/htmlvalidate/config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "messages.json")
+	command := exec.CommandContext(t.Context(), filepath.Join(string(h), "node_modules/.bin/html-validate"),
+		"--config", config, "--formatter", "json="+out, "--max-warnings=-1", ".")
+	command.Dir = dir
+	output, err := command.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatalf("html-validate wrote nothing: %v\n%s", err, output)
+	}
+	var results []struct {
+		FilePath string                `json:"filePath"`
+		Messages []htmlValidateMessage `json:"messages"`
+	}
+	if err := json.Unmarshal(data, &results); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string][]htmlValidateMessage{}
+	for _, result := range results {
+		file, err := filepath.Rel(dir, result.FilePath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[filepath.ToSlash(file)] = result.Messages
+	}
+	return said
+}
