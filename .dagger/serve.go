@@ -106,43 +106,6 @@ func serve(archive *dagger.File, port int) *dagger.Service {
 		AsService(dagger.ContainerAsServiceOpts{UseEntrypoint: true})
 }
 
-// CheckBlog builds the blog and looks for broken internal links and anchors,
-// missing translations, invalid HTML and XML, and requests to other hosts. All
-// findings are listed at once, and any of them fails the call.
-func (m *Castle) CheckBlog(
-	ctx context.Context,
-	// The blog's working tree (a path), or a Git URL with a ref.
-	// +defaultPath="/"
-	source *dagger.Directory,
-	// The Hugo site's folder in the source; "." for its root.
-	// +default="blog"
-	path string,
-	// The languages that every page must exist in. Default: those that the
-	// site's own pages announce.
-	// +optional
-	languages []string,
-) (string, error) {
-	blog := blog{castle: m, source: source, path: path, timer: newTimer()}
-	export, err := blog.export(ctx, true)
-	if err != nil {
-		return "", plain(err)
-	}
-	public, err := blog.hugo(ctx, export, "")
-	if err != nil {
-		return "", plain(err)
-	}
-	base, err := m.castle()
-	if err != nil {
-		return "", err
-	}
-	args := []string{"castle", "blog", "check", "--site=/public"}
-	for _, language := range languages {
-		args = append(args, "--language="+language)
-	}
-	text, err := base.WithMountedDirectory("/public", public).WithExec(args).Stdout(ctx)
-	return text, plain(err)
-}
-
 // registry is where an image is, and how to get in.
 type registry struct {
 	image, username string

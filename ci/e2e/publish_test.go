@@ -178,7 +178,23 @@ func TestThePullRequestModeLeavesTheMainBranchAlone(t *testing.T) {
 }
 
 func TestThisBlogPassesItsOwnChecks(t *testing.T) {
-	mustCall(t, nil, "check-blog", "--source="+newBlog(t))
+	mustCall(t, nil, "check-blog", "--headers=strict", "--source="+newBlog(t))
+}
+
+func TestTheFindingsOfABlogAreAFileAndABaselineThatItPasses(t *testing.T) {
+	source := newBlog(t)
+	write(t, filepath.Join(source, "blog/content/broken.md"), "---\ntitle: Broken\n---\n\n[gone](/gone/)\n")
+	if done := call(t, nil, "check-blog", "--source="+source); done.err == nil || !strings.Contains(done.stderr, "broken-link: /gone/") {
+		t.Errorf("%v\n%s", done.err, done.stderr)
+	}
+	if findings := mustCall(t, nil, "blog-findings", "--source="+source, "contents"); !strings.Contains(findings, `"cause": "/gone/"`) {
+		t.Errorf("the findings are %s", findings)
+	}
+	baseline := filepath.Join(t.TempDir(), "baseline.json")
+	mustCall(t, nil, "blog-baseline", "--source="+source, "export", "--path="+baseline)
+	if text := mustCall(t, nil, "check-blog", "--source="+source, "--baseline="+baseline); !strings.Contains(text, "in the baseline") {
+		t.Errorf("the check says %s", text)
+	}
 }
 
 // untouched makes sure that neither the registry nor the GitOps repository
