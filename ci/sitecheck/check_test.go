@@ -211,49 +211,6 @@ func TestWhatCannotBeCheckedIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestSrcsetIsSplitAsBrowsersDo(t *testing.T) {
-	for value, want := range map[string]string{
-		"a.png":                          "a.png",
-		"a.png 1x, b.png 2x":             "a.png b.png",
-		"a.png,b.png":                    "a.png,b.png", // a comma inside a URL belongs to it
-		"a.png, b.png":                   "a.png b.png",
-		"data:image/png;base64,AA== 1x,": "data:image/png;base64,AA==",
-		" a.png 100w (x, y), b.png":      "a.png b.png",
-		" , ":                            "",
-	} {
-		var got []string
-		for _, url := range srcset([]byte(value)) {
-			got = append(got, string(url))
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("srcset(%q) = %q; want %q", value, got, want)
-		}
-	}
-}
-
-func TestStylesheetReferencesAreFoundWhereBrowsersFindThem(t *testing.T) {
-	for text, want := range map[string]string{
-		`a{b:url(x.png)}`:                     "x.png",
-		`a{b:URL( 'x y.png' )}`:               "x y.png",
-		`a{b:url(x\).png)}`:                   "x).png",
-		`/* url(x) */a{b:url(y)}`:             "y",
-		`a{content:"url(x)"}`:                 "",
-		`@import "x.css" screen; @import'y';`: "x.css y",
-		`@import url("x.css");`:               "x.css",
-		`@charset "utf-8";`:                   "",
-		`a{b:url("x`:                          "x",
-		`/* never closed url(x)`:              "",
-	} {
-		var got []string
-		for _, reference := range cssReferences([]byte(text)) {
-			got = append(got, reference.url)
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("cssReferences(%q) = %q; want %q", text, got, want)
-		}
-	}
-}
-
 // FuzzPage asks only that no page makes the checker panic or loop.
 func FuzzPage(f *testing.F) {
 	archives, err := filepath.Glob("testdata/*.txtar")

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"tazlab.net/castle/ci/webref"
 )
 
 // A use is what a browser does with a reference.
@@ -97,7 +99,7 @@ func newReferences(resolver *resolver, document *document) *references {
 // follow judges one reference and returns where it leads.
 func (r *references) follow(from source, value []byte, how use) destination {
 	if how == loadsSet {
-		for _, candidate := range srcset(value) {
+		for _, candidate := range webref.Srcset(value) {
 			r.follow(from, candidate, loads)
 		}
 		return destination{}
@@ -141,51 +143,21 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	return target
 }
 
+func readStylesheet(resolver *resolver, document *document, content []byte) {
+	references := newReferences(resolver, document)
+	references.css(content, 1)
+}
+
 // css judges the references of a stylesheet, a style element or a style attribute that begins on the given line.
 func (r *references) css(text []byte, line int) {
-	for _, reference := range cssReferences(text) {
-		if strings.HasPrefix(reference.url, "#") {
+	for _, reference := range webref.Stylesheet(text) {
+		if strings.HasPrefix(reference.URL, "#") {
 			continue // a filter or mask of the page itself
 		}
-		r.follow(source{attribute: reference.from, line: line + reference.line}, []byte(reference.url), loads)
+		from := "url"
+		if reference.Use == webref.Import {
+			from = "@import"
+		}
+		r.follow(source{attribute: from, line: line + reference.Line}, []byte(reference.URL), loads)
 	}
-}
-
-// srcset splits a srcset attribute into its URLs, by the standard's algorithm: a URL ends at white space, or at commas that
-// end it; commas in descriptors separate candidates unless in parentheses.
-func srcset(value []byte) [][]byte {
-	var urls [][]byte
-	for {
-		value = bytes.TrimLeft(value, ", \t\r\n\f")
-		if len(value) == 0 {
-			return urls
-		}
-		end := bytes.IndexAny(value, " \t\r\n\f")
-		if end < 0 {
-			end = len(value)
-		}
-		candidate := value[:end]
-		value = value[end:]
-		if trimmed := bytes.TrimRight(candidate, ","); len(trimmed) < len(candidate) {
-			urls = append(urls, trimmed)
-			continue
-		}
-		urls = append(urls, candidate)
-		value = value[descriptorEnd(value):]
-	}
-}
-
-func descriptorEnd(value []byte) int {
-	depth := 0
-	for i, c := range value {
-		switch {
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case c == ',' && depth <= 0:
-			return i + 1
-		}
-	}
-	return len(value)
 }

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/net/html"
+	"tazlab.net/castle/ci/webref"
 )
 
 // site is the index of a built folder: what exists, and where it is served.
@@ -88,20 +88,8 @@ func (s *site) ownAddress() *url.URL {
 	if err != nil {
 		return unknownBase
 	}
-	tokens := html.NewTokenizer(bytes.NewReader(home))
-	for tokens.Next() != html.ErrorToken {
-		token := tokens.Token()
-		if token.Data != "link" {
-			continue
-		}
-		attributes := map[string]string{}
-		for _, attribute := range token.Attr {
-			attributes[attribute.Key] = attribute.Val
-		}
-		address, err := url.Parse(attributes["href"])
-		if attributes["rel"] == "canonical" && err == nil && address.Host != "" {
-			return &url.URL{Scheme: address.Scheme, Host: address.Host, Path: "/"}
-		}
+	if address := webref.Canonical(home); address != nil {
+		return &url.URL{Scheme: address.Scheme, Host: address.Host, Path: "/"}
 	}
 	return unknownBase
 }

@@ -1,35 +1,49 @@
-package sitecheck
+package webref
 
 import (
 	"bytes"
 	"strings"
 )
 
-// cssReference is a URL a stylesheet makes the browser load.
-type cssReference struct {
-	url  string
-	line int    // from 0, relative to the text's start
-	from string // "url" or "@import"
+// Use is what a stylesheet loads a URL as.
+type Use int
+
+const (
+	Picture Use = iota // url(…) anywhere but below
+	Font               // url(…) in an @font-face rule
+	Import             // @import: a stylesheet
+)
+
+// Reference is a URL that a stylesheet makes the browser load.
+type Reference struct {
+	URL  string
+	Line int // from 0, relative to the text's start
+	Use  Use
 }
 
-func readStylesheet(resolver *resolver, document *document, content []byte) {
-	references := newReferences(resolver, document)
-	references.css(content, 1)
-}
-
-// cssReferences finds url(…) and @import "…" outside comments. Other strings are content, not references.
-func cssReferences(text []byte) []cssReference {
+// Stylesheet finds url(…) and @import "…" outside comments, in the text of a stylesheet, a style element or a style
+// attribute. Other strings are content, not references, and so is the name of a namespace.
+func Stylesheet(text []byte) []Reference {
 	if !bytes.Contains(text, []byte("(")) && !bytes.Contains(text, []byte("@")) {
 		return nil
 	}
-	var found []cssReference
+	var found []Reference
 	line, counted := 0, 0
-	add := func(at int, url, from string) {
+	rule := "" // the at-rule that we are in the head or the block of, of those that matter here
+	add := func(at int, url string) {
 		line += bytes.Count(text[counted:at], []byte("\n"))
 		counted = at
-		found = append(found, cssReference{url: url, line: line, from: from})
+		use := Picture
+		switch rule {
+		case "@namespace":
+			return
+		case "@import":
+			use, rule = Import, ""
+		case "@font-face":
+			use = Font
+		}
+		found = append(found, Reference{URL: url, Line: line, Use: use})
 	}
-	importing := false
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
 		case c == '/' && bytes.HasPrefix(text[i:], []byte("/*")):
@@ -40,30 +54,35 @@ func cssReferences(text []byte) []cssReference {
 			i += 2 + end + 2
 		case c == '"' || c == '\'':
 			value, length := cssString(text[i:])
-			if importing {
-				add(i, value, "@import")
-				importing = false
+			if rule == "@import" {
+				add(i, value)
 			}
 			i += length
-		case c == ';' || c == '{' || c == '}':
-			importing = false
+		case c == '}' || rule != "@font-face" && (c == ';' || c == '{'):
+			rule = ""
 			i++
-		case c == '@' && hasPrefixFold(text[i:], "@import"):
-			importing = true
-			i += len("@import")
+		case c == '@':
+			rule = atRule(text[i:])
+			i += max(1, len(rule))
 		case (c == 'u' || c == 'U') && hasPrefixFold(text[i:], "url("):
 			value, length := cssURL(text[i+len("url("):])
-			from := "url"
-			if importing {
-				from, importing = "@import", false
-			}
-			add(i, value, from)
+			add(i, value)
 			i += len("url(") + length
 		default:
 			i++
 		}
 	}
 	return found
+}
+
+// atRule returns the at-rule that the text begins with, when it is one that says what a URL in it is.
+func atRule(text []byte) string {
+	for _, name := range []string{"@import", "@font-face", "@namespace"} {
+		if hasPrefixFold(text, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // cssURL reads what follows "url(" up to and including the closing parenthesis.
