@@ -123,16 +123,30 @@ func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagg
 		Sync(ctx)
 }
 
-// image puts the built site on top of nginx and returns an OCI layout: one
-// image, or an index over several platforms. It says what it was made from.
-func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, baseURL string, port int, platforms []dagger.Platform) (*dagger.Directory, error) {
+// serving says how an image serves the site.
+type serving struct {
+	port      int
+	headers   string
+	baseURL   string // empty: as the home page's canonical link says
+	platforms []dagger.Platform
+}
+
+// assembled is an OCI layout, one image or an index over several platforms, and
+// the report of the headers that it sends.
+type assembled struct {
+	layout  *dagger.Directory
+	headers *dagger.File
+}
+
+// image puts the built site on top of nginx.
+func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, as serving) (*assembled, error) {
 	defer b.timer.step("assemble the image")()
 	container, err := b.castle.castle()
 	if err != nil {
 		return nil, err
 	}
-	if len(platforms) == 0 {
-		platforms = []dagger.Platform{""} // the engine's own
+	if len(as.platforms) == 0 {
+		as.platforms = []dagger.Platform{""} // the engine's own
 	}
 	hugo, err := b.castle.image("hugo", "")
 	if err != nil {
@@ -142,9 +156,11 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 	if err != nil {
 		return nil, err
 	}
+	layout, headers := path.Join(made, "image"), path.Join(made, "headers.json")
 	args := []string{"castle", "blog", "image", "--site=/public", "--commit=/commit.json", "--hugo-name=" + hugoName,
-		"--base-url=" + baseURL, fmt.Sprintf("--port=%d", port), "--cache=" + cacheMount, "--out=" + made}
-	for i, platform := range platforms {
+		fmt.Sprintf("--port=%d", as.port), "--headers=" + as.headers, "--base-url=" + as.baseURL, "--headers-out=" + headers,
+		"--cache=" + cacheMount, "--out=" + layout}
+	for i, platform := range as.platforms {
 		base, err := b.castle.image("nginx", platform)
 		if err != nil {
 			return nil, err
@@ -159,13 +175,17 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 		container = container.WithMountedFile(file, base.AsTarball())
 		args = append(args, "--base="+file, "--base-name="+name)
 	}
-	return container.
+	out, err := container.
 		WithMountedCache(cacheMount, dag.CacheVolume("castle-site-image")).
 		WithMountedFile("/commit.json", export.file).
 		WithMountedDirectory("/public", public).
 		WithExec(args).
 		Directory(made).
 		Sync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &assembled{layout: out.Directory("image"), headers: out.File("headers.json")}, nil
 }
 
 // timer takes down how long each step took, for the report.

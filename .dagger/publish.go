@@ -104,6 +104,11 @@ func (m *Castle) PublishBlog(
 	// configuration.
 	// +optional
 	baseUrl string,
+	// The security headers: fitted to what the built pages use, strict (nothing
+	// from elsewhere, nothing inline), off, or the text of a
+	// Content-Security-Policy.
+	// +default="fitted"
+	headers string,
 	// The author of the GitOps commit.
 	// +default="castle"
 	authorName string,
@@ -198,12 +203,12 @@ func (m *Castle) PublishBlog(
 	if err != nil {
 		return "", plain(err)
 	}
-	layout, err := blog.image(ctx, export, public, baseUrl, port, platforms)
+	built, err := blog.image(ctx, export, public, serving{port: port, headers: headers, baseURL: baseUrl, platforms: platforms})
 	if err != nil {
 		return "", plain(err)
 	}
 
-	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--tag-prefix=" + tagPrefix},
+	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--tag-prefix=" + tagPrefix},
 		blog.timer.all(), goal.flags(), rolloutFlags, []string{fmt.Sprintf("--wait=%t", wait)})
 	return m.onManifest(ctx, command, manifest{
 		url: goal.url, branch: goal.branch, path: manifestPath,
@@ -216,6 +221,9 @@ func (m *Castle) PublishBlog(
 		pushBranch: pushBranch, pinDigest: pinDigest, dryRun: dryRun,
 		authorName: authorName, authorEmail: authorEmail, signingKey: signingKey,
 	}, format, func(container *dagger.Container) *dagger.Container {
-		return container.WithMountedFile("/commit.json", export.file).WithMountedDirectory("/image", layout)
+		return container.
+			WithMountedFile("/commit.json", export.file).
+			WithMountedFile("/headers.json", built.headers).
+			WithMountedDirectory("/image", built.layout)
 	}, enter)
 }

@@ -30,6 +30,11 @@ func (m *Castle) PreviewBlog(
 	// Show the working tree as it is, uncommitted changes included.
 	// +optional
 	dirty bool,
+	// The security headers: fitted to what the built pages use, strict (nothing
+	// from elsewhere, nothing inline), off, or the text of a
+	// Content-Security-Policy.
+	// +default="fitted"
+	headers string,
 ) (*dagger.Service, error) {
 	blog := blog{castle: m, source: source, path: path, timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
@@ -40,7 +45,7 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
-	layout, err := blog.image(ctx, export, public, baseUrl, port, nil)
+	built, err := blog.image(ctx, export, public, serving{port: port, headers: headers, baseURL: baseUrl})
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -49,7 +54,7 @@ func (m *Castle) PreviewBlog(
 		return nil, err
 	}
 	archive := base.
-		WithMountedDirectory("/image", layout).
+		WithMountedDirectory("/image", built.layout).
 		WithExec([]string{"castle", "blog", "archive", "--layout=/image", "--out=" + made + ".tar"}).
 		File(made + ".tar")
 	return serve(archive, port), nil

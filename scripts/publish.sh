@@ -10,4 +10,5 @@ exec dagger --mod="$(dirname "$0")/.." call publish-blog \
 	--registry-username="${REGISTRY_USERNAME:-tazzo}" \
 	--registry-password=env:REGISTRY_PASSWORD \
 	--git-token=env:GITOPS_TOKEN \
+	--headers=strict \
 	"$@"

@@ -23,7 +23,7 @@ func (d Demo) cluster(ctx context.Context, environment []string) error {
 		{30 * time.Minute, []string{"create", "--cluster=" + sandbox}},
 		// Before the next run of any kind, so that it is create's.
 		{5 * time.Minute, []string{"timeline", "--cluster=" + sandbox, "export", "--path=" + d.timeline(), "--wipe"}},
-		{15 * time.Minute, []string{"publish-blog", "--cluster=" + sandbox, "--wait"}},
+		{15 * time.Minute, []string{"publish-blog", "--headers=strict", "--cluster=" + sandbox, "--wait"}},
 	} {
 		if err := d.run(ctx, environment, step.deadline, step.arguments...); err != nil {
 			return err

@@ -166,7 +166,7 @@ func (d Demo) dagger(ctx context.Context, environment []string, args ...string) 
 func (d Demo) publish(ctx context.Context, environment []string) (publish.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
-	command := d.call(ctx, environment, "publish-blog",
+	command := d.call(ctx, environment, "publish-blog", "--headers=strict",
 		"--gitops-url="+d.World().gitURL(), "--gitops-branch="+branch, "--manifest-path="+manifestPath,
 		"--git-token=env:"+passwordVariable, "--gitops-service=tcp://"+d.World().Git,
 		"--format=JSON")

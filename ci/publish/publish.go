@@ -30,6 +30,8 @@ type Options struct {
 	// source are set from the above.
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
+	// Headers are those that the image sends, for the report; nil: not told.
+	Headers *Headers
 	// DryRun compares and pushes nothing.
 	DryRun bool
 	// Waiter is asked for the rollout of what was published; nil: nobody waits for it.
@@ -44,10 +46,11 @@ type Options struct {
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
 	result = Result{
-		DryRun: o.DryRun,
-		Source: Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
-		Image:  Image{Repository: o.Image, Tag: tag},
-		Steps:  o.Steps,
+		DryRun:  o.DryRun,
+		Source:  Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
+		Image:   Image{Repository: o.Image, Tag: tag},
+		Headers: o.Headers,
+		Steps:   o.Steps,
 	}
 	began := o.Began
 	if began.IsZero() {

@@ -74,6 +74,16 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 			r.Image = Image{Repository: r.Image.Repository, Tag: "blog-1a2b3c4", Digest: oldDigest, AlreadyThere: true}
 			r.GitOps.Old, r.GitOps.New = r.GitOps.New, r.GitOps.Old
 		},
+		"headers-fitted": func(r *Result) {
+			r.Headers = &Headers{
+				Mode: "fitted",
+				ContentSecurityPolicy: "default-src 'self'; script-src 'self' " + strings.Repeat("'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' ", 3) +
+					"https://comments.example; img-src 'self' data: https:; frame-ancestors 'self'",
+				FrameOptions: "SAMEORIGIN", OpenerPolicy: "same-origin-allow-popups", PermissionsPolicy: "camera=(), usb=()",
+				Weak: []string{"img-src https: because of 120 different hosts of pictures, too many to list in a header, in 2 files, such as a|b/index.html"},
+			}
+		},
+		"headers-strict": func(r *Result) { r.Headers = &Headers{Mode: "strict", ContentSecurityPolicy: "default-src 'self'"} },
 		"rollback-nothing-to-do": func(r *Result) {
 			r.Rollback, r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = true, false, true, 0, unchanged(r.GitOps)
 		},

@@ -20,6 +20,8 @@ type Result struct {
 	Source   Source `json:"source"`
 	Image    Image  `json:"image"`
 	GitOps   GitOps `json:"gitops"`
+	// Headers are there where it is known what the image sends.
+	Headers *Headers `json:"headers,omitempty"`
 	// Rollout is there where it was waited for.
 	Rollout *Rollout `json:"rollout,omitempty"`
 	Steps   []Step   `json:"steps"`
@@ -135,6 +137,7 @@ func (r Result) rows() []row {
 		}
 		rows = append(rows, row{"gitops commit", commit})
 	}
+	rows = append(rows, r.Headers.rows()...)
 	if r.Rollout != nil {
 		rows = append(rows, r.Rollout.rows(r.GitOps.Changed)...)
 	}
@@ -153,6 +156,7 @@ func (r Result) Text() string {
 	if r.GitOps.Changed {
 		fmt.Fprintf(&b, "\n%s", r.diff())
 	}
+	b.WriteString(r.Headers.text())
 	b.WriteString("\n")
 	for _, step := range r.Steps {
 		fmt.Fprintf(table, "  %s\t%6.2f s\n", step.Name, step.Seconds)
@@ -172,6 +176,7 @@ func (r Result) Markdown() string {
 	if r.GitOps.Changed {
 		fmt.Fprintf(&b, "\n```diff\n%s```\n", r.diff())
 	}
+	b.WriteString(r.Headers.markdown())
 	b.WriteString("\n| step | seconds |\n|---|---:|\n")
 	for _, step := range r.Steps {
 		fmt.Fprintf(&b, "| %s | %.2f |\n", step.Name, step.Seconds)

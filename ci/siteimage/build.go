@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"tazlab.net/castle/ci/inputs"
+	"tazlab.net/castle/ci/siteheaders"
 )
 
 // DefaultPort is where the site is served when Options name no port.
@@ -31,10 +32,8 @@ type Options struct {
 	BaseDigest string    // label …base.digest: what BaseName's registry calls it; "" takes Base's own
 	Created    time.Time // the commit's time, never the clock's
 
-	Inputs inputs.Inputs // what the image is made from, for its labels and its manifest's annotations
-
-	// ContentSecurityPolicy replaces the default, which allows what the site itself serves and nothing inline.
-	ContentSecurityPolicy string
+	Inputs  inputs.Inputs       // what the image is made from, for its labels and its manifest's annotations
+	Headers siteheaders.Headers // sent with every answer; empty ones are left out
 
 	// CacheDir keeps the layers' compressed bytes: the image reads them from there, so it must stay as long as the image.
 	// A later build takes what is unchanged from it. Several builds may use one folder at once. Layers that no build
@@ -74,8 +73,10 @@ func (o Options) check() error {
 	if o.Created.IsZero() {
 		mistakes = append(mistakes, errors.New("no Created; give the time of the commit"))
 	}
-	if !isHeaderValue(o.ContentSecurityPolicy) {
-		mistakes = append(mistakes, errors.New("a ContentSecurityPolicy is one line without double quotation marks, dollar signs and backslashes"))
+	for _, h := range securityHeaders(o.Headers) {
+		if !isHeaderValue(h.Value) {
+			mistakes = append(mistakes, fmt.Errorf("the header %s is not one line of ASCII: %q", h.Name, h.Value))
+		}
 	}
 	return errors.Join(mistakes...)
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tazlab.net/castle/ci/inputs"
+	"tazlab.net/castle/ci/siteheaders"
 )
 
 func TestTheSameBytesGiveTheSameDigestOnAnotherMachineAndDay(t *testing.T) {
@@ -458,11 +459,11 @@ func TestAnIndexIsSortedByPlatformAndHoldsEachOnce(t *testing.T) {
 }
 
 func TestOptionsThatCannotWorkAreRefusedAllAtOnce(t *testing.T) {
-	_, _, err := Build(t.Context(), Options{Port: 70000, ContentSecurityPolicy: `default-src "x"`})
+	_, _, err := Build(t.Context(), Options{Port: 70000, Headers: siteheaders.Headers{ContentSecurityPolicy: "default-src x\nEvil: 1"}})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"Base", "Site", "CacheDir", "70000", "Created", "ContentSecurityPolicy"} {
+	for _, want := range []string{"Base", "Site", "CacheDir", "70000", "Created", "Content-Security-Policy"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no word of %s in: %v", want, err)
 		}

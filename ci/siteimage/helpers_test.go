@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"tazlab.net/castle/ci/siteheaders"
 )
 
 var commitTime = time.Date(2026, 3, 1, 12, 30, 0, 0, time.FixedZone("CET", 3600))
@@ -50,7 +52,8 @@ func newOptions(t testing.TB, site string) Options {
 	t.Helper()
 	return Options{
 		Base: newBase(t, "amd64", types.DockerLayer), Site: site, Created: commitTime, CacheDir: t.TempDir(),
-		Title: "blog", Revision: strings.Repeat("ab", 20), Source: "https://example.org/blog.git", BaseName: "docker.io/library/nginx:1.30.5",
+		Headers: siteheaders.StrictHeaders(),
+		Title:   "blog", Revision: strings.Repeat("ab", 20), Source: "https://example.org/blog.git", BaseName: "docker.io/library/nginx:1.30.5",
 	}
 }
 

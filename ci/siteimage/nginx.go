@@ -6,18 +6,17 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
+
+	"tazlab.net/castle/ci/siteheaders"
 )
 
 //go:embed nginx.conf.tmpl
 var nginxTemplate string
 
 var nginxConf = template.Must(template.New("nginx.conf").Parse(nginxTemplate))
-
-// What a site may load when Options say nothing: its own files, and pictures that its styles hold as data.
-const defaultContentSecurityPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'"
 
 // nginxSettings are what the template needs. A test gives other paths than an image.
 type nginxSettings struct {
@@ -28,21 +27,42 @@ type nginxSettings struct {
 	IPv6Probe string // a folder that is there exactly when the kernel has IPv6
 	AccessLog string
 
-	ContentSecurityPolicy string
-	NotFoundPage          string   // address of the page for what does not exist, or nginx's name of a location
-	NotFoundInLanguage    []string // folders that have their own such page
+	Headers            []header
+	NotFoundPage       string   // address of the page for what does not exist, or nginx's name of a location
+	NotFoundInLanguage []string // folders that have their own such page
+}
+
+// header is a field of every answer.
+type header struct{ Name, Value string }
+
+// securityHeaders are those that the image sends, in nginx.conf's order; those without a field of Headers go with every site.
+func securityHeaders(h siteheaders.Headers) []header {
+	return slices.DeleteFunc([]header{
+		{"Content-Security-Policy", h.ContentSecurityPolicy},
+		{"X-Content-Type-Options", "nosniff"},
+		{"X-Frame-Options", h.FrameOptions},
+		{"Referrer-Policy", "strict-origin-when-cross-origin"},
+		{"Permissions-Policy", h.PermissionsPolicy},
+		{"Cross-Origin-Opener-Policy", h.OpenerPolicy},
+	}, func(h header) bool { return h.Value == "" })
+}
+
+// Quoted is the value as a string of nginx's configuration. A dollar sign cannot be quoted there; a variable holds one.
+func (h header) Quoted() string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `${dollar}`).Replace(h.Value) + `"`
+}
+
+// NeedsDollar says whether a header has that variable.
+func (n nginxSettings) NeedsDollar() bool {
+	return slices.ContainsFunc(n.Headers, func(h header) bool { return strings.Contains(h.Value, "$") })
 }
 
 func imageSettings(o Options, site *site) nginxSettings {
-	csp := o.ContentSecurityPolicy
-	if csp == "" {
-		csp = defaultContentSecurityPolicy
-	}
 	settings := nginxSettings{
 		Port: o.Port, Root: "/" + siteDir, ConfDir: "/etc/nginx",
 		// A memory file system that every container has, writable for every user and with a read-only root too.
 		Scratch: "/dev/shm", IPv6Probe: "/proc/sys/net/ipv6", AccessLog: "/dev/stdout",
-		ContentSecurityPolicy: csp, NotFoundPage: "@not_found",
+		Headers: securityHeaders(o.Headers), NotFoundPage: "@not_found",
 	}
 	for _, f := range site.files {
 		dir, name := path.Split(f.path)
@@ -87,5 +107,7 @@ func serverLayer(o Options, site *site) (group, error) {
 	return group{"server", strings.TrimPrefix(settings.ConfDir, "/"), files}, err
 }
 
-// isHeaderValue keeps a value from leaving the quoted string of the configuration, and from naming nginx's variables.
-func isHeaderValue(s string) bool { return !strings.ContainsAny(s, "\"\\$\r\n\x00") }
+// isHeaderValue keeps a value on its line.
+func isHeaderValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}

@@ -19,6 +19,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"tazlab.net/castle/ci/siteheaders"
 	"tazlab.net/castle/ci/testneeds"
 )
 
@@ -58,10 +59,10 @@ type nginx struct {
 }
 
 type nginxOptions struct {
-	files  map[string]string
-	noIPv6 bool
-	user   uint32 // 0: as who runs the test
-	csp    string
+	files   map[string]string
+	noIPv6  bool
+	user    uint32               // 0: as who runs the test
+	headers *siteheaders.Headers // nil: the strict ones
 }
 
 func lookUpNginx(t *testing.T) string {
@@ -86,7 +87,10 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 	n := &nginx{port: freePort(t)}
 	n.url = fmt.Sprintf("http://127.0.0.1:%d", n.port)
 	options := newOptions(t, writeSite(t, o.files))
-	options.Port, options.ContentSecurityPolicy = n.port, o.csp
+	options.Port = n.port
+	if o.headers != nil {
+		options.Headers = *o.headers
+	}
 	publish := func() {
 		image, report := mustBuild(t, options)
 		unpack(t, image, report, dir)
@@ -291,7 +295,7 @@ func TestNginxServesTheSite(t *testing.T) {
 				t.Errorf("Last-Modified %q is no date", got)
 			}
 			for name, want := range map[string]string{
-				"Content-Security-Policy": defaultContentSecurityPolicy, "X-Content-Type-Options": "nosniff",
+				"Content-Security-Policy": siteheaders.StrictHeaders().ContentSecurityPolicy, "X-Content-Type-Options": "nosniff",
 				"X-Frame-Options": "DENY", "Referrer-Policy": "strict-origin-when-cross-origin", "Cross-Origin-Opener-Policy": "same-origin",
 				"Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 			} {
@@ -368,6 +372,34 @@ func TestAnETagHoldsUntilTheContentChangesEvenAtTheSameSize(t *testing.T) {
 	}
 }
 
+func TestNginxSendsAHeaderAsItIsWrittenAndNoneThatIsEmpty(t *testing.T) {
+	long := "default-src 'self'; img-src" + strings.Repeat(" https://pictures.example/$1/\\/\"x\"", 90)
+	for name, headers := range map[string]siteheaders.Headers{
+		"none":         {},
+		"delegated":    {PermissionsPolicy: `camera=(self "https://meet.example"), usb=()`, FrameOptions: "SAMEORIGIN"},
+		"special":      {ContentSecurityPolicy: `script-src 'self' https://a.example/$x/${y}/\z/"q"/{};#`},
+		"long":         {ContentSecurityPolicy: long, OpenerPolicy: "same-origin-allow-popups"},
+		"looks like a": {ContentSecurityPolicy: "sandbox; # not a comment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := startNginx(t, nginxOptions{files: smallSite(), headers: &headers})
+			for _, path := range []string{"/", "/missing"} {
+				resp, _ := n.get(t, path)
+				for field, want := range map[string]string{
+					"Content-Security-Policy": headers.ContentSecurityPolicy, "X-Frame-Options": headers.FrameOptions,
+					"Cross-Origin-Opener-Policy": headers.OpenerPolicy, "Permissions-Policy": headers.PermissionsPolicy,
+					"X-Content-Type-Options": "nosniff", "Referrer-Policy": "strict-origin-when-cross-origin",
+				} {
+					got, sent := resp.Header[field]
+					if sent != (want != "") || sent && got[0] != want {
+						t.Errorf("%s: %s %q, want %q", path, field, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestNginxRunsAsAnyUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("every other test of this file runs as this user, who is not root")
@@ -403,7 +435,7 @@ func TestNginxListensOnIPv6WhereTheKernelHasIt(t *testing.T) {
 }
 
 func TestASiteWithoutItsOwn404PageAnswers404(t *testing.T) {
-	n := startNginx(t, nginxOptions{files: map[string]string{"index.html": "home", "css/a.css": "a{}"}, csp: "default-src 'none'"})
+	n := startNginx(t, nginxOptions{files: map[string]string{"index.html": "home", "css/a.css": "a{}"}, headers: &siteheaders.Headers{ContentSecurityPolicy: "default-src 'none'"}})
 	for _, path := range []string{"/missing", "/css/", "/old." + strings.Repeat("0b", 32) + ".css"} {
 		resp, body := n.get(t, path)
 		if resp.StatusCode != 404 || body != "not found\n" || resp.Header.Get("Cache-Control") != "no-cache" || resp.Header.Get("Content-Security-Policy") != "default-src 'none'" {

@@ -194,7 +194,7 @@ func newPublishCommand() *cobra.Command {
 	var options publish.Options
 	var rollout rolloutFlags
 	var wait bool
-	var commitFile, began, format string
+	var commitFile, headersFile, began, format string
 	var steps []string
 	command := &cobra.Command{
 		Use:   "publish",
@@ -206,6 +206,9 @@ func newPublishCommand() *cobra.Command {
 				return err
 			}
 			options.Commit = commit.Commit
+			if options.Headers, err = publish.ReadHeaders(headersFile); err != nil {
+				return err
+			}
 			for _, text := range steps {
 				step, err := publish.ParseStep(text)
 				if err != nil {
@@ -246,6 +249,7 @@ func newPublishCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.StringVar(&options.Layout, "layout", "", "the image's OCI layout")
+	flags.StringVar(&headersFile, "headers-report", "", "the image's headers, for the report")
 	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
 	addRegistryFlags(command, &options.Registry)
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")

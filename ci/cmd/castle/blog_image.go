@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/inputs"
+	"tazlab.net/castle/ci/siteheaders"
 	"tazlab.net/castle/ci/siteimage"
 	"tazlab.net/castle/ci/siteimage/ocilayout"
 	"tazlab.net/castle/ci/version"
@@ -22,15 +25,25 @@ import (
 
 func newImageCommand() *cobra.Command {
 	var options siteimage.Options
-	var baseName, hugoName, baseURL, commitFile, out string
+	var baseName, hugoName, commitFile, out, headers, baseURL, headersOut string
 	var bases []string
 	command := &cobra.Command{
 		Use:   "image",
 		Short: "Put a built site on top of nginx; write an OCI layout",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			mode, err := siteheaders.Parse(headers)
+			if err != nil {
+				return err
+			}
 			commit, err := readCommit(commitFile)
 			if err != nil {
+				return err
+			}
+			if options.Headers, err = siteheaders.Make(cmd.Context(), mode, options.Site, baseURL); err != nil {
+				return err
+			}
+			if err := writeHeaders(headersOut, options.Headers); err != nil {
 				return err
 			}
 			options.Revision, options.Source, options.Created = commit.SHA, commit.Source, commit.Time
@@ -41,7 +54,7 @@ func newImageCommand() *cobra.Command {
 			}
 			options.Inputs = inputs.Inputs{
 				Commit: commit.SHA, Path: commit.Path, Hugo: hugoName, Base: baseName, Castle: version.Castle,
-				Platforms: platforms, Port: options.Port, BaseURL: baseURL,
+				Platforms: platforms, Port: options.Port, BaseURL: baseURL, Headers: headers,
 			}
 			var images []v1.Image
 			for _, options.Base = range opened {
@@ -69,9 +82,11 @@ func newImageCommand() *cobra.Command {
 	flags.StringArrayVar(&bases, "base", nil, "the base image as a tarball; once for each platform")
 	flags.StringVar(&baseName, "base-name", "", "the base image's name with its digest, for the labels")
 	flags.StringVar(&hugoName, "hugo-name", "", "likewise that of the image that built the site")
-	flags.StringVar(&baseURL, "base-url", "", "the base URL that the site was built for, where it is not its own")
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
+	flags.StringVar(&headers, "headers", string(siteheaders.Fitted), "the security headers: fitted, strict, off, or the text of a Content-Security-Policy")
+	flags.StringVar(&baseURL, "base-url", "", "the address that the site is served at, where its home page's canonical link does not tell")
+	flags.StringVar(&headersOut, "headers-out", "", "a file to write the headers to, for publish")
 	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")
 	require(command, "site", "base", "commit", "out")
@@ -93,6 +108,17 @@ func openBases(files []string) (bases []v1.Image, platforms []string, err error)
 	}
 	slices.Sort(platforms)
 	return bases, platforms, nil
+}
+
+func writeHeaders(name string, headers siteheaders.Headers) error {
+	if name == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(headers, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, data, 0o644))
 }
 
 func newArchiveCommand() *cobra.Command {
