@@ -62,7 +62,7 @@ func (n needs) allowed(d directive) []string {
 		switch {
 		case slices.Contains(sources, source):
 		case inline && (isHash(source) || source == unsafeHashes): // a hash would take the effect from 'unsafe-inline'
-		case open && strings.HasPrefix(source, "https://"), !open && n.covered(d.name, source):
+		case open && strings.HasPrefix(source, "https://"), !open && covered(wanted, source):
 		default:
 			sources = append(sources, source)
 		}
@@ -73,22 +73,25 @@ func (n needs) allowed(d directive) []string {
 	return sources
 }
 
-// covered says whether another source of the directive names the whole host, or all below it.
-func (n needs) covered(directive, source string) bool {
-	for _, other := range n.sources(directive) {
-		if other == source || !isHost(other) {
-			continue
-		}
-		scheme, host, found := strings.Cut(source, "://")
-		otherScheme, otherHost, _ := strings.Cut(other, "://")
-		if !found || scheme != otherScheme || strings.Contains(otherHost, "/") {
-			continue
-		}
-		host, _, _ = strings.Cut(host, "/")
-		below, wildcard := strings.CutPrefix(otherHost, "*")
-		if host == otherHost || wildcard && strings.HasSuffix(host, below) {
+// covered says whether another of the sources names the whole host, or all below it.
+func covered(sources []string, source string) bool {
+	scheme, host, found := strings.Cut(source, "://")
+	if !found {
+		return false
+	}
+	host, path, _ := strings.Cut(host, "/")
+	if path != "" && slices.Contains(sources, scheme+"://"+host) {
+		return true
+	}
+	for at := strings.IndexByte(host, '.'); at >= 0; {
+		if wildcard := scheme + "://*" + host[at:]; wildcard != source && slices.Contains(sources, wildcard) {
 			return true
 		}
+		next := strings.IndexByte(host[at+1:], '.')
+		if next < 0 {
+			return false
+		}
+		at += 1 + next
 	}
 	return false
 }

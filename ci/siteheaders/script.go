@@ -164,6 +164,8 @@ func (d *document) address(to address, reference, whole, before string, importMa
 		d.stylesheet(unknownBase, reference)
 	case known:
 		d.loads(directive, unknownBase, reference)
+	case !known && serviceOf(to) != nil:
+		d.script(unknownBase, reference)
 	case strings.Contains(to.path, "/embed"):
 		d.loads(frameSrc, unknownBase, reference)
 	default:

@@ -238,7 +238,7 @@ func serviceOf(to address) *service {
 		for _, at := range s.at {
 			host, path, _ := strings.Cut(at, "/")
 			below, wildcard := strings.CutPrefix(host, "*")
-			if (host == to.host || wildcard && strings.HasSuffix(to.host, below)) && strings.HasPrefix(to.path, "/"+path) {
+			if (host == to.host || wildcard && strings.HasSuffix(to.host, below)) && strings.HasPrefix("/"+strings.TrimPrefix(to.path, "/"), "/"+path) {
 				return &services[i]
 			}
 		}
