@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"tazlab.net/castle/ci/webref"
 )
 
 var update = flag.Bool("update", false, "write the reports into the golden sites")
@@ -226,7 +228,7 @@ func FuzzPage(f *testing.F) {
 			f.Add(file.Data)
 		}
 	}
-	s := &site{base: unknownBase}
+	s := &site{base: webref.UnknownSite}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		readPage(newResolver(s), &document{file: "index.html"}, content)
 		readStylesheet(newResolver(s), &document{file: "a.css"}, content)

@@ -91,7 +91,7 @@ func newReferences(resolver *resolver, document *document) *references {
 	return &references{
 		resolver: resolver,
 		document: document,
-		base:     resolver.site.urlOf(document.file),
+		base:     webref.FileOf(resolver.site.base, document.file),
 		anywhere: path.Base(document.file) == "404.html",
 	}
 }

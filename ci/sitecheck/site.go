@@ -22,11 +22,8 @@ type site struct {
 	files   map[string]bool
 	folders map[string]bool
 	anyCase map[string]string // lower-cased name of a file or folder to its real name
-	base    *url.URL          // ends with a slash; unknownBase when the site does not tell its address
+	base    *url.URL          // ends with a slash; webref.UnknownSite when the site does not tell its address
 }
-
-// unknownBase stands for the address of a site that does not tell its own.
-var unknownBase = &url.URL{Scheme: "https", Host: "site.invalid", Path: "/"}
 
 func openSite(dir, baseURL string) (*site, error) {
 	s := &site{dir: dir, files: map[string]bool{}, folders: map[string]bool{}, anyCase: map[string]string{}}
@@ -86,20 +83,9 @@ func openSite(dir, baseURL string) (*site, error) {
 func (s *site) ownAddress() *url.URL {
 	home, err := os.ReadFile(filepath.Join(s.dir, "index.html"))
 	if err != nil {
-		return unknownBase
+		return webref.UnknownSite
 	}
-	if address := webref.Canonical(home); address != nil {
-		return &url.URL{Scheme: address.Scheme, Host: address.Host, Path: "/"}
-	}
-	return unknownBase
-}
-
-// urlOf is the address of a file; an index.html is served at its folder's.
-func (s *site) urlOf(file string) *url.URL {
-	if path.Base(file) == "index.html" {
-		file = strings.TrimSuffix(file, "index.html")
-	}
-	return s.base.ResolveReference(&url.URL{Path: s.base.Path + file})
+	return webref.SiteOf(home)
 }
 
 // destination is where a reference leads. Exactly one of file, host and rule is set, or none for a reference that leads to no

@@ -181,7 +181,7 @@ func (d *document) css(base *url.URL, text []byte) {
 	}
 }
 
-func (d *document) readStyle(content []byte) { d.css(d.site.urlOf(d.file), content) }
+func (d *document) readStyle(content []byte) { d.css(webref.FileOf(d.site.base, d.file), content) }
 
 // kindOf is the directive that decides about a file of a name, empty where the name does not tell.
 func kindOf(name string) string {

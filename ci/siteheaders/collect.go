@@ -19,11 +19,8 @@ import (
 // site is where the files are, and where they are served.
 type site struct {
 	root *os.Root
-	base *url.URL // ends with a slash; unknownBase where the site does not tell
+	base *url.URL // ends with a slash; webref.UnknownSite where the site does not tell
 }
-
-// unknownBase stands for the address of a site that does not tell its own: its absolute links count as another host's.
-var unknownBase = &url.URL{Scheme: "https", Host: "site.invalid", Path: "/"}
 
 // document is what one file leaves behind.
 type document struct {
@@ -83,20 +80,9 @@ func collect(ctx context.Context, dir string, base *url.URL) (needs, error) {
 func (s *site) ownAddress() *url.URL {
 	home, err := s.root.ReadFile("index.html")
 	if err != nil {
-		return unknownBase
+		return webref.UnknownSite
 	}
-	if address := webref.Canonical(home); address != nil {
-		return &url.URL{Scheme: address.Scheme, Host: address.Host, Path: "/"}
-	}
-	return unknownBase
-}
-
-// urlOf is the address of a file; an index.html is served at its folder's.
-func (s *site) urlOf(file string) *url.URL {
-	if path.Base(file) == "index.html" {
-		file = strings.TrimSuffix(file, "index.html")
-	}
-	return s.base.ResolveReference(&url.URL{Path: s.base.Path + file})
+	return webref.SiteOf(home)
 }
 
 // readers are the kinds of files that need anything, by extension. What a feed needs, its readers say.

@@ -55,7 +55,7 @@ func (d *document) readPage(content []byte) { d.readMarkup(content, false) }
 func (d *document) readXML(content []byte) { d.readMarkup(content, true) }
 
 func (d *document) readMarkup(content []byte, xml bool) {
-	p := &page{document: d, tokens: html.NewTokenizer(bytes.NewReader(content)), base: d.site.urlOf(d.file), xml: xml}
+	p := &page{document: d, tokens: html.NewTokenizer(bytes.NewReader(content)), base: webref.FileOf(d.site.base, d.file), xml: xml}
 	for {
 		p.tokens.AllowCDATA(p.foreign())
 		switch kind := p.tokens.Next(); kind {

@@ -3,6 +3,8 @@ package siteheaders
 import (
 	"regexp"
 	"strings"
+
+	"tazlab.net/castle/ci/webref"
 )
 
 // telltale is a piece of JavaScript from which follows what a script needs when it runs.
@@ -134,7 +136,7 @@ func (d *document) addresses(text string, importMap bool) {
 			continue
 		}
 		reference := literal(text[start:])
-		to := d.resolve(unknownBase, reference)
+		to := d.resolve(webref.UnknownSite, reference)
 		if strings.Trim(reference, "/") == "" || to.host == "" || neverLoaded[to.host] || strings.EqualFold(to.host, d.site.base.Host) {
 			continue
 		}
@@ -159,15 +161,15 @@ func (d *document) address(to address, reference, whole, before string, importMa
 	case known && directive == "":
 	case !known && strings.HasPrefix(to.source, "http://"): // a name: browsers load nothing that is not encrypted into a page that is
 	case directive == scriptSrc:
-		d.script(unknownBase, reference)
+		d.script(webref.UnknownSite, reference)
 	case directive == styleSrc:
-		d.stylesheet(unknownBase, reference)
+		d.stylesheet(webref.UnknownSite, reference)
 	case known:
-		d.loads(directive, unknownBase, reference)
+		d.loads(directive, webref.UnknownSite, reference)
 	case !known && serviceOf(to) != nil:
-		d.script(unknownBase, reference)
+		d.script(webref.UnknownSite, reference)
 	case strings.Contains(to.path, "/embed"):
-		d.loads(frameSrc, unknownBase, reference)
+		d.loads(frameSrc, webref.UnknownSite, reference)
 	default:
 		d.need(connectSrc, to.source)
 		d.need(imgSrc, to.source)
@@ -176,7 +178,7 @@ func (d *document) address(to address, reference, whole, before string, importMa
 			d.need(popups, to.host)
 		}
 		if makesFrames {
-			d.loads(frameSrc, unknownBase, reference)
+			d.loads(frameSrc, webref.UnknownSite, reference)
 		}
 	}
 }
@@ -211,6 +213,7 @@ func whole(text string) string {
 
 // literal is the address that a text begins with, up to where its string ends or something is put in.
 func literal(text string) string {
+	text = text[:min(len(text), 2000)]
 	if end := strings.IndexAny(text, "\"'` \t\r\n<>()\\${},;"); end >= 0 {
 		return text[:end]
 	}

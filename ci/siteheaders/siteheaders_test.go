@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"tazlab.net/castle/ci/webref"
 )
 
 var update = flag.Bool("update", false, "write the headers into the golden sites")
@@ -218,7 +220,7 @@ func FuzzMarkup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		all := needs{}
 		for _, read := range readers {
-			d := &document{site: &site{base: unknownBase}, file: "index.html", needs: map[need]bool{}, opens: map[string]bool{}}
+			d := &document{site: &site{base: webref.UnknownSite}, file: "index.html", needs: map[need]bool{}, opens: map[string]bool{}}
 			read(d, content)
 			for wanted := range d.needs {
 				all.add(d.file, wanted)
