@@ -163,14 +163,15 @@ func TestAPolicyFitsAProxysBufferWhateverTheSiteHolds(t *testing.T) {
 			<iframe src="https://frames%[1]d.example/"></iframe><link rel=stylesheet href="https://styles%[1]d.example/a.css">
 			<video src="https://films%[1]d.example/a.mp4"></video><form action="https://forms%[1]d.example/"></form>`, i)
 	}
+	const room = 4096 - 700 // of a buffer, beside the other fields
 	dir := t.TempDir()
 	for i := range 400 {
 		writeFile(t, dir, fmt.Sprintf("p%d/index.html", i), page(i))
-		if i%40 != 1 {
+		if i%40 != 39 && i != 5 {
 			continue
 		}
 		headers := mustMake(t, Fitted, dir)
-		if n := len(headers.ContentSecurityPolicy); n > maxPolicy {
+		if n := len(headers.ContentSecurityPolicy); n > room {
 			t.Fatalf("with %d pages the policy has %d bytes: %s", i+1, n, headers.ContentSecurityPolicy)
 		}
 	}
