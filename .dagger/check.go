@@ -95,8 +95,11 @@ func (m *Castle) BlogBaseline(
 	// What to leave out, as for check-blog.
 	// +optional
 	ignore []string,
+	// The headers that the site is published with, as for check-blog.
+	// +default="fitted"
+	headers string,
 ) (*dagger.File, error) {
-	check := blogCheck{castle: m, source: source, path: path, languages: languages, ignore: ignore}
+	check := blogCheck{castle: m, source: source, path: path, languages: languages, ignore: ignore, headers: headers}
 	return check.file(ctx, "--write-baseline="+made+".json")
 }
 
@@ -124,15 +127,12 @@ func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, er
 	if err != nil {
 		return nil, nil, err
 	}
-	args := []string{"castle", "blog", "check", "--site=/public"}
+	args := []string{"castle", "blog", "check", "--site=/public", "--headers=" + c.headers}
 	for _, language := range c.languages {
 		args = append(args, "--language="+language)
 	}
 	for _, entry := range c.ignore {
 		args = append(args, "--ignore="+entry)
-	}
-	if c.headers == "strict" {
-		args = append(args, "--strict")
 	}
 	return base.WithMountedDirectory("/public", public), args, nil
 }

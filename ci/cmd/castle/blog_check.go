@@ -8,18 +8,21 @@ import (
 
 	"tazlab.net/castle/ci/rendering"
 	"tazlab.net/castle/ci/sitecheck"
+	"tazlab.net/castle/ci/siteheaders"
 )
 
 func newCheckCommand() *cobra.Command {
 	var options sitecheck.Options
 	var format, baseline, writeBaseline, out string
 	var reportOnly bool
+	var headers siteheaders.Mode
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Look for broken links, missing translations, invalid HTML and foreign requests",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
+			options.Strict = headers == siteheaders.Strict
 			if baseline != "" {
 				if options.Baseline, err = sitecheck.ReadBaseline(baseline); err != nil {
 					return err
@@ -54,7 +57,7 @@ func newCheckCommand() *cobra.Command {
 	flags.StringVar(&options.Dir, "site", "", "the built site")
 	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is served at")
 	flags.StringArrayVar(&options.Languages, "language", nil, "a language that every page must exist in")
-	flags.BoolVar(&options.Strict, "strict", false, "requests to other hosts are errors: the site's Content-Security-Policy refuses them")
+	addHeadersFlag(command, &headers)
 	flags.StringArrayVar(&options.Ignore, "ignore", nil,
 		"what to leave out: RULE, or RULE:PATTERN where the pattern (with * and ?) matches a cause or a file of the report")
 	flags.StringVar(&baseline, "baseline", "", "the file with the findings that are known")

@@ -25,22 +25,19 @@ import (
 
 func newImageCommand() *cobra.Command {
 	var options siteimage.Options
-	var baseName, hugoName, commitFile, out, headers, baseURL, headersOut string
+	var baseName, hugoName, commitFile, out, baseURL, headersOut string
+	var headers siteheaders.Mode
 	var bases []string
 	command := &cobra.Command{
 		Use:   "image",
 		Short: "Put a built site on top of nginx; write an OCI layout",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			mode, err := siteheaders.Parse(headers)
-			if err != nil {
-				return err
-			}
 			commit, err := readCommit(commitFile)
 			if err != nil {
 				return err
 			}
-			if options.Headers, err = siteheaders.Make(cmd.Context(), mode, options.Site, baseURL); err != nil {
+			if options.Headers, err = siteheaders.Make(cmd.Context(), headers, options.Site, baseURL); err != nil {
 				return err
 			}
 			if err := writeHeaders(headersOut, options.Headers); err != nil {
@@ -54,7 +51,7 @@ func newImageCommand() *cobra.Command {
 			}
 			options.Inputs = inputs.Inputs{
 				Commit: commit.SHA, Path: commit.Path, Hugo: hugoName, Base: baseName, Castle: version.Castle,
-				Platforms: platforms, Port: options.Port, BaseURL: baseURL, Headers: headers,
+				Platforms: platforms, Port: options.Port, BaseURL: baseURL, Headers: string(headers),
 			}
 			var images []v1.Image
 			for _, options.Base = range opened {
@@ -84,13 +81,30 @@ func newImageCommand() *cobra.Command {
 	flags.StringVar(&hugoName, "hugo-name", "", "likewise that of the image that built the site")
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
-	flags.StringVar(&headers, "headers", string(siteheaders.Fitted), "the security headers: fitted, strict, off, or the text of a Content-Security-Policy")
+	addHeadersFlag(command, &headers)
 	flags.StringVar(&baseURL, "base-url", "", "the address that the site is served at, where its home page's canonical link does not tell")
 	flags.StringVar(&headersOut, "headers-out", "", "a file to write the headers to, for publish")
 	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")
 	require(command, "site", "base", "commit", "out")
 	return command
+}
+
+// headersFlag is refused while the command line is read: a build takes minutes.
+type headersFlag struct{ mode *siteheaders.Mode }
+
+func (f headersFlag) String() string { return string(*f.mode) }
+
+func (f headersFlag) Type() string { return "string" }
+
+func (f headersFlag) Set(text string) (err error) {
+	*f.mode, err = siteheaders.Parse(text)
+	return err
+}
+
+func addHeadersFlag(command *cobra.Command, mode *siteheaders.Mode) {
+	*mode = siteheaders.Fitted
+	command.Flags().Var(headersFlag{mode}, "headers", "the security headers: fitted, strict, off, or the text of a Content-Security-Policy")
 }
 
 // openBases opens the base images, each for one platform, and returns these platforms, sorted.
