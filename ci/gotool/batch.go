@@ -67,6 +67,9 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	if err != nil {
 		return errors.New("the go command is not on PATH: install Go 1.26 or newer from https://go.dev/dl")
 	}
+	if err := recipe.compiler(ctx); err != nil {
+		return err
+	}
 	start := time.Now()
 	b.builder.logf("building %s %s from Go modules", recipe.Name, recipe.Version)
 
@@ -98,16 +101,17 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	run := func(args ...string) (string, error) {
 		command := exec.CommandContext(ctx, filepath.Join(goRoot, "bin", "go"), args...)
 		command.Dir = source
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local", "GOROOT=",
+		command.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local", "GOROOT=",
 			"GOMODCACHE="+filepath.Join(work, "mod"), "GOCACHE="+filepath.Join(b.scratch, "compiled"))
+		command.Env = append(command.Env, recipe.cgo()...)
 		return output(command)
 	}
 
 	// One command for all programs, so that they are compiled and linked side
 	// by side; it names each after its package. What the linker would strip is
 	// not compiled in the first place: a fifth less to keep, a tenth less time.
-	args := []string{"build", "-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false", "-ldflags", recipe.linkerFlags(),
-		"-o", built + string(filepath.Separator)}
+	args := []string{"build", "-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false", "-tags", strings.Join(recipe.Tags, ","),
+		"-ldflags", recipe.linkerFlags(), "-o", built + string(filepath.Separator)}
 	for _, binary := range sortedKeys(recipe.Binaries) {
 		args = append(args, path.Join(recipe.Module, recipe.Binaries[binary]))
 	}

@@ -2,7 +2,9 @@ package gotool
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -52,6 +54,37 @@ func TestAFailedBuildShowsWhatTheGoCommandSaid(t *testing.T) {
 	t.Setenv("GOFLAGS", "")
 	_, err := Builder{Cache: t.TempDir()}.Build(t.Context(), "etcd")
 	if err == nil || !strings.Contains(err.Error(), "build etcd v3.6.8: ") || !strings.Contains(err.Error(), "module lookup disabled by GOPROXY=off") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOnlyARecipeThatNamesACompilerIsBuiltWithCgo(t *testing.T) {
+	for name, want := range map[string]string{"hugo": "CGO_ENABLED=1", "etcd": "CGO_ENABLED=0"} {
+		recipe, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := recipe.cgo(); got[0] != want {
+			t.Errorf("%s: got %v, want %s", name, got, want)
+		}
+		// A program with the machine's C++ library in it starts in every root.
+		if static := strings.Contains(recipe.linkerFlags(), "-extldflags=-static"); static != (name == "hugo" && runtime.GOOS == "linux") {
+			t.Errorf("%s: linked with %s", name, recipe.linkerFlags())
+		}
+	}
+}
+
+func TestWithoutACompilerTheErrorNamesItsPackage(t *testing.T) {
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.Symlink(goCommand, filepath.Join(folder, "go")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder)
+	if _, err := (Builder{Cache: t.TempDir()}).Build(t.Context(), "hugo"); err == nil || !strings.Contains(err.Error(), "install the Debian packages g++") {
 		t.Errorf("got %v", err)
 	}
 }

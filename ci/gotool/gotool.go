@@ -19,13 +19,17 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/debian"
 )
 
 //go:embed recipes
@@ -58,6 +62,11 @@ type Recipe struct {
 	Go string `yaml:"go"`
 	// Variables are set in the programs by the linker (-X).
 	Variables map[string]string `yaml:"variables"`
+	// Tags are the build tags.
+	Tags []string `yaml:"tags"`
+	// Compiler are the Debian packages to compile C++ with, for programs that
+	// hold some; without any, there is no cgo.
+	Compiler []string `yaml:"compiler"`
 
 	digest string
 }
@@ -147,7 +156,32 @@ func (r Recipe) linkerFlags() string {
 	for _, name := range sortedKeys(r.Variables) {
 		flags = append(flags, "-X", name+"="+r.Variables[name])
 	}
+	if len(r.Compiler) > 0 && runtime.GOOS == "linux" {
+		// One program for every root: against this machine's libraries it would
+		// not start where those are older.
+		flags = append(flags, "-extldflags=-static")
+	}
 	return strings.Join(flags, " ")
+}
+
+// cgo are the variables for the go command. Debug information would be thrown
+// away by the linker; leaving it out spares a fifth of a C++ library's time.
+func (r Recipe) cgo() []string {
+	if len(r.Compiler) == 0 {
+		return []string{"CGO_ENABLED=0"}
+	}
+	return []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O2", "CGO_CXXFLAGS=-O2"}
+}
+
+// compiler makes sure that there is one, where the recipe needs it.
+func (r Recipe) compiler(ctx context.Context) error {
+	if len(r.Compiler) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath("g++"); err == nil {
+		return nil
+	}
+	return debian.Install(ctx, r.Compiler...)
 }
 
 func (b Builder) logf(format string, args ...any) {

@@ -4,11 +4,12 @@ import "strings"
 
 // Recipes of stand-ins that an entry may name in its field standIn.
 const (
-	StandInNone   = "none"   // no stand-in is made
-	StandInGolang = "golang" // Debian, git, OpenSSH client and the Go toolchain
-	StandInHugo   = "hugo"   // Debian, git and Hugo
-	StandInNginx  = "nginx"  // Debian and its nginx
-	StandInTool   = "tool"   // programs built from Go modules and nothing else; the entry's key says which
+	StandInNone     = "none"     // no stand-in is made
+	StandInGolang   = "golang"   // Debian, git, OpenSSH client and the Go toolchain
+	StandInHugo     = "hugo"     // as golang, and Hugo with Node.js and Dart Sass
+	StandInNginx    = "nginx"    // Debian and its nginx
+	StandInChromium = "chromium" // Debian and its Chromium
+	StandInTool     = "tool"     // programs built from Go modules and nothing else; the entry's key says which
 )
 
 // Image is one entry of images.yaml.

@@ -12,7 +12,7 @@ import (
 
 var (
 	fields   = []string{"key", "image", "tag", "digest", "purpose", "platforms", "standIn", "group"}
-	standIns = []string{StandInGolang, StandInHugo, StandInNginx, StandInTool, StandInNone}
+	standIns = []string{StandInGolang, StandInHugo, StandInNginx, StandInChromium, StandInTool, StandInNone}
 
 	keyForm      = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	nameForm     = regexp.MustCompile(`^(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+)(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`)

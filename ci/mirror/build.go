@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -59,7 +60,7 @@ type Built struct {
 func Build(ctx context.Context, opts BuildOptions) ([]Built, error) {
 	b := &builder{
 		BuildOptions: opts, arch: runtime.GOARCH,
-		debian: debian.Root, toolchain: goToolchain, version: moduleVersion,
+		debian: debian.Root, toolchain: goToolchain, npm: npmPackages, version: moduleVersion,
 	}
 	if _, err := os.Stat("/" + certificates); err == nil {
 		b.certificates = "/" + certificates
@@ -73,12 +74,14 @@ type builder struct {
 	arch      string
 	debian    func(ctx context.Context, dest string, packages []string, opts debian.Options) (map[string]string, error)
 	toolchain func(ctx context.Context, version, arch string) (folder string, err error)
+	npm       func(ctx context.Context, folder string) error
 	version   func(binary, module string) (string, error)
 
 	certificates string // this machine's list of CA certificates; "" where it has none
 
-	address address         // of the registry on the cache, while building
-	fresh   map[string]bool // roots made by this call
+	address address             // of the registry on the cache, while building
+	fresh   map[string]bool     // roots made by this call
+	written map[string]v1.Layer // contents made by this call, by what decides their bytes; their files last as long
 }
 
 func (b *builder) layers() string { return filepath.Join(b.Cache, "layers") }
@@ -116,7 +119,12 @@ func (b *builder) build(ctx context.Context) ([]Built, error) {
 	}
 	defer stop()
 
-	b.fresh = map[string]bool{}
+	b.fresh, b.written = map[string]bool{}, map[string]v1.Layer{}
+	defer func() {
+		for name := range b.written {
+			_ = os.Remove(b.contentFile(name))
+		}
+	}()
 	var done []Built
 	var failed []error
 	for _, image := range wanted {
@@ -161,18 +169,23 @@ func (b *builder) registry() (stop func(), err error) {
 // standIn finds the stand-in for image in the registry, or makes it and pushes it there.
 func (b *builder) standIn(ctx context.Context, image images.Image, recipe recipe) (Built, error) {
 	start := time.Now()
-	content, err := recipe.content(ctx, b, image)
-	if err != nil {
-		return Built{}, err
+	contents := make([]content, len(recipe.contents))
+	inputs, madeFrom := []string{}, []string{}
+	for i, of := range recipe.contents {
+		var err error
+		if contents[i], err = of(ctx, b, image); err != nil {
+			return Built{}, err
+		}
+		inputs, madeFrom = append(inputs, contents[i].name()), append(madeFrom, contents[i].madeFrom)
 	}
-	inputs := digestOf(generation, image.Reference(), b.arch, b.rootName(recipe.packages), recipe.config, content.inputs)
+	digest := digestOf(generation, image.Reference(), b.arch, b.rootName(recipe.packages), recipe.config, inputs)
 	tag, err := b.address.tag(image)
 	if err != nil {
 		return Built{}, err
 	}
 	if !b.Rebuild {
 		if there, err := remote.Image(tag, remote.WithContext(ctx)); err == nil {
-			if config, err := there.ConfigFile(); err == nil && config.Config.Labels[LabelInputs] == inputs {
+			if config, err := there.ConfigFile(); err == nil && config.Config.Labels[LabelInputs] == digest {
 				return describe(image, there)
 			}
 		} else if !notFound(err) {
@@ -184,22 +197,19 @@ func (b *builder) standIn(ctx context.Context, image images.Image, recipe recipe
 		return Built{}, err
 	}
 	b.say("making the stand-in for %s", image.Reference())
-	file := filepath.Join(b.layers(), "content-"+inputs[:16]+".tar.gz")
-	defer os.Remove(file)
-	if err := writeLayer(file, func(layer layerWriter) error { return content.write(ctx, layer) }); err != nil {
-		return Built{}, err
-	}
-	layer, err := openLayer(file)
-	if err != nil {
-		return Built{}, err
+	layers := make([]v1.Layer, len(contents))
+	for i, content := range contents {
+		if layers[i], err = b.layer(ctx, content); err != nil {
+			return Built{}, err
+		}
 	}
 	config := recipe.config
 	config.Labels = map[string]string{
 		LabelStandIn:  image.Reference(),
-		LabelMadeFrom: base.madeFrom(recipe.packages) + content.madeFrom,
-		LabelInputs:   inputs,
+		LabelMadeFrom: base.madeFrom(recipe.packages) + strings.Join(madeFrom, ", "),
+		LabelInputs:   digest,
 	}
-	made, err := b.assemble(config, base.layer, layer)
+	made, err := b.assemble(config, base.layer, layers)
 	if err != nil {
 		return Built{}, err
 	}
@@ -212,8 +222,29 @@ func (b *builder) standIn(ctx context.Context, image images.Image, recipe recipe
 	return built, err
 }
 
+// layer writes a content, unless another stand-in of this call has the same.
+func (b *builder) layer(ctx context.Context, content content) (v1.Layer, error) {
+	name := content.name()
+	if layer, ok := b.written[name]; ok {
+		return layer, nil
+	}
+	file := b.contentFile(name)
+	if err := writeLayer(file, func(layer layerWriter) error { return content.write(ctx, layer) }); err != nil {
+		return nil, err
+	}
+	layer, err := openLayer(file)
+	if err == nil {
+		b.written[name] = layer
+	}
+	return layer, err
+}
+
+func (b *builder) contentFile(name string) string {
+	return filepath.Join(b.layers(), "content-"+name[:16]+".tar.gz")
+}
+
 // assemble puts the layers together; base is nil where there is none.
-func (b *builder) assemble(config v1.Config, base, content v1.Layer) (v1.Image, error) {
+func (b *builder) assemble(config v1.Config, base v1.Layer, contents []v1.Layer) (v1.Image, error) {
 	created := v1.Time{Time: time.Unix(debian.Epoch, 0).UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.ConfigFile(image, &v1.ConfigFile{
@@ -226,7 +257,9 @@ func (b *builder) assemble(config v1.Config, base, content v1.Layer) (v1.Image, 
 	if base != nil {
 		layers = append(layers, mutate.Addendum{Layer: base, History: v1.History{Created: created, CreatedBy: "castle mirror build: Debian root"}})
 	}
-	layers = append(layers, mutate.Addendum{Layer: content, History: v1.History{Created: created, CreatedBy: "castle mirror build: content"}})
+	for _, content := range contents {
+		layers = append(layers, mutate.Addendum{Layer: content, History: v1.History{Created: created, CreatedBy: "castle mirror build: content"}})
+	}
 	return mutate.Append(image, layers...)
 }
 

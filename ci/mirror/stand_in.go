@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -27,20 +28,25 @@ const generation = 1
 
 const debianPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// recipe is how one kind of stand-in is made: a Debian root with packages, or none, one more layer, and a configuration like that
+// recipe is how one kind of stand-in is made: a Debian root with packages, or none, more layers, and a configuration like that
 // of the image it stands for.
 type recipe struct {
 	packages []string // recipes with the same packages share the root's layer; none, no root
 	config   v1.Config
-	content  func(ctx context.Context, b *builder, image images.Image) (content, error)
+	contents []contentOf
 }
 
-// content is a stand-in's layer above its root.
+type contentOf func(ctx context.Context, b *builder, image images.Image) (content, error)
+
+// content is a layer of a stand-in above its root.
 type content struct {
-	inputs   string // what decides the layer's bytes; equal inputs, equal bytes
+	inputs   string // what decides the layer's bytes; equal inputs and madeFrom, equal bytes
 	madeFrom string // for a person
 	write    func(context.Context, layerWriter) error
 }
+
+// name is the same for equal contents.
+func (c content) name() string { return digestOf(generation, c.madeFrom, c.inputs) }
 
 // toolPackages are what the golang and hugo images have from Debian that pipelines use.
 var toolPackages = []string{"ca-certificates", "git", "openssh-client"}
@@ -55,19 +61,21 @@ var recipes = map[string]recipe{
 			WorkingDir: "/go",
 			Cmd:        []string{"bash"},
 		},
-		content: goContent,
+		contents: []contentOf{goContent},
 	},
-	// The edition without Sass, since that needs cgo, and without Node.js and the Dart Sass of the real image; run as
-	// root instead of the user hugo.
+	// As the official image is built, with its entry point: Hugo's extended edition, Go for Hugo modules, Node.js with npm
+	// and Dart Sass, at the same places. Its user hugo is missing; this one runs as root.
 	images.StandInHugo: {
 		packages: toolPackages,
 		config: v1.Config{
-			Env:        []string{"PATH=" + debianPath},
-			WorkingDir: "/project",
-			Entrypoint: []string{"hugo"},
-			Cmd:        []string{"--help"},
+			Env: []string{"PATH=" + dartSass + ":/var/hugo/bin:/go/bin:/usr/local/go/bin:" + debianPath, "GOTOOLCHAIN=local",
+				"GOPATH=/go", "HUGO_CACHEDIR=/cache"},
+			WorkingDir:   "/project",
+			Entrypoint:   []string{"/entrypoint.sh"},
+			Cmd:          []string{"--help"},
+			ExposedPorts: map[string]struct{}{"1313/tcp": {}},
 		},
-		content: hugoContent,
+		contents: []contentOf{hugoGoContent, nodeContent, hugoContent},
 	},
 	// Debian's nginx, which is older than the image's, with Debian's configuration: whoever builds on it brings his own
 	// nginx.conf. Its unprivileged user is www-data, not nginx.
@@ -79,7 +87,17 @@ var recipes = map[string]recipe{
 			ExposedPorts: map[string]struct{}{"80/tcp": {}},
 			StopSignal:   "SIGQUIT",
 		},
-		content: nginxContent,
+		contents: []contentOf{nginxContent},
+	},
+	// Debian's Chromium, a whole browser that needs --headless to be one without a window, at the place that the official
+	// image has its program; not that image's entry point, which listens for a debugger.
+	images.StandInChromium: {
+		packages: []string{"ca-certificates", "chromium", "fonts-dejavu-core"},
+		config: v1.Config{
+			Env:        []string{"PATH=/headless-shell:" + debianPath},
+			Entrypoint: []string{"/headless-shell/headless-shell"},
+		},
+		contents: []contentOf{chromiumContent},
 	},
 }
 
@@ -125,6 +143,15 @@ func goContent(_ context.Context, b *builder, image images.Image) (content, erro
 	}, nil
 }
 
+// hugoGoContent is the layer of the golang stand-in: one Go for all.
+func hugoGoContent(ctx context.Context, b *builder, _ images.Image) (content, error) {
+	golang, err := b.List.Get("golang")
+	if err != nil {
+		return content{}, err
+	}
+	return goContent(ctx, b, golang)
+}
+
 const hugoModule = "github.com/gohugoio/hugo"
 
 func hugoContent(ctx context.Context, b *builder, image images.Image) (content, error) {
@@ -147,19 +174,21 @@ func hugoContent(ctx context.Context, b *builder, image images.Image) (content, 
 		return content{}, fmt.Errorf("the program built is hugo %s, but images.yaml wants %s: bring the recipe of the tool and images.yaml to one version",
 			version, image.Tag)
 	}
+	entry := filepath.Join(filepath.Dir(binary), "entrypoint.sh")
 	sum, err := fileSum(binary)
 	if err != nil {
 		return content{}, err
 	}
-	trusted, err := b.trusted()
+	entrySum, err := fileSum(entry)
 	if err != nil {
 		return content{}, err
 	}
 	return content{
-		inputs:   sum + trusted,
-		madeFrom: "Hugo " + version + " from Go modules, standard edition",
+		inputs:   sum + entrySum,
+		madeFrom: "Hugo " + version + " from Go modules, extended edition",
 		write: func(_ context.Context, layer layerWriter) error {
-			return errors.Join(b.trust(layer), layer.folder("project", 0o755), layer.file("usr/bin/hugo", 0o755, binary))
+			return errors.Join(layer.folder("project", 0o755), layer.folder("cache", 0o1777),
+				layer.file("usr/bin/hugo", 0o755, binary), layer.file("entrypoint.sh", 0o755, entry))
 		},
 	}, nil
 }
@@ -193,6 +222,15 @@ func nginxContent(context.Context, *builder, images.Image) (content, error) {
 				layer.link("var/log/nginx/access.log", "/dev/stdout"),
 				layer.link("var/log/nginx/error.log", "/dev/stderr"),
 			)
+		},
+	}, nil
+}
+
+func chromiumContent(context.Context, *builder, images.Image) (content, error) {
+	return content{
+		madeFrom: "Chromium from Debian",
+		write: func(_ context.Context, layer layerWriter) error {
+			return layer.link("headless-shell/headless-shell", "/usr/bin/chromium")
 		},
 	}, nil
 }

@@ -71,7 +71,7 @@ func (t toolImage) command(program string) toolImage {
 func (t toolImage) recipe() recipe {
 	config := t.config
 	config.Env = []string{"PATH=" + debianPath}
-	return recipe{config: config, content: t.content}
+	return recipe{config: config, contents: []contentOf{t.content}}
 }
 
 func (t toolImage) content(ctx context.Context, b *builder, image images.Image) (content, error) {

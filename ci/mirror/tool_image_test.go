@@ -33,7 +33,10 @@ func (w *workshop) toolBuilder(cache string, asked *[]string, groups ...string) 
 			programs[program] = w.write("tools/"+name+"/"+program, program+" of "+name)
 		}
 		for kept := range recipe.Files {
-			w.write("tools/"+name+"/"+kept+"/file.yaml", kept+" of "+name)
+			if path.Ext(kept) == "" { // a folder
+				kept += "/file.yaml"
+			}
+			w.write("tools/"+name+"/"+kept, strings.TrimSuffix(kept, "/file.yaml")+" of "+name)
 		}
 		return programs, err
 	}
