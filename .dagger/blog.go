@@ -99,28 +99,39 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 	return err
 }
 
-// hugo builds the site. Its processed images and fetched resources are kept
-// between runs of the same version of Hugo.
+// hugo builds the site. Modules, processed images and fetched resources are
+// kept between runs of the same version of Hugo.
 func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagger.Directory, error) {
 	defer b.timer.step("build the site with Hugo")()
 	hugo, err := b.castle.image("hugo", "")
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"hugo", "build", "--minify", "--noBuildLock", "--source=" + path.Join("/export", export.Site), "--destination=" + made}
-	if baseURL != "" {
-		args = append(args, "--baseURL="+baseURL)
+	program, err := b.castle.Program("")
+	if err != nil {
+		return nil, err
 	}
+	hugo = hugo.WithUser("root").WithMountedFile("/usr/local/bin/castle", program)
 	return hugo.
-		WithUser("root").
-		WithEnvVariable("TZ", "UTC").
-		WithEnvVariable("HUGO_CACHEDIR", path.Join(cacheMount, "hugo")).
-		WithEnvVariable("HUGO_RESOURCEDIR", path.Join(cacheMount, "resources")).
 		WithMountedCache(cacheMount, dag.CacheVolume("castle-hugo-"+b.castle.reference("hugo"))).
-		WithMountedDirectory("/export", export.folder).
-		WithExec(args).
+		WithMountedDirectory("/export", export.folder.WithDirectory(export.Site, nodeModules(hugo, export))).
+		WithExec([]string{"castle", "blog", "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + made, "--base-url=" + baseURL}).
 		Directory(made).
 		Sync(ctx)
+}
+
+// nodeModules is a folder with the npm packages that the site's lock file pins,
+// if any, made again only when one of these files changes. What npm leaves in a
+// committed node_modules tells that there is one.
+func nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
+	lists := dag.Directory().WithDirectory("/", export.folder.Directory(export.Site), dagger.DirectoryWithDirectoryOpts{
+		Include: []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc", "packages/*/package.json", "node_modules/.package-lock.json"},
+	})
+	return hugo.
+		WithMountedCache(cacheMount, dag.CacheVolume("castle-npm")).
+		WithMountedDirectory("/site", lists).
+		WithExec([]string{"castle", "blog", "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}).
+		Directory(made)
 }
 
 // serving says how an image serves the site.

@@ -30,7 +30,7 @@ const (
 
 func newBlogCommand() *cobra.Command {
 	command := group("blog", "The steps of publish-blog; they run inside castle's containers")
-	command.AddCommand(newExportCommand(), newReachableCommand(), newImageCommand(), newArchiveCommand(), newPublishCommand(),
+	command.AddCommand(newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(), newArchiveCommand(), newPublishCommand(),
 		newWaitBlogCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(), newPullCommand())
 	return command
 }

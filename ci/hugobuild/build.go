@@ -1,0 +1,189 @@
+// Package hugobuild builds an exported site inside the Hugo image: the npm packages of its lock file, then Hugo, which
+// fetches the modules of go.mod. What the commit pins goes in, and nothing that an earlier build left behind; what the
+// site needs and cannot have here ends in one line that names it and the way out.
+package hugobuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+)
+
+// buildTimeout bounds one run of Hugo, downloads of modules included.
+const buildTimeout = 30 * time.Minute
+
+// Options say what to build.
+type Options struct {
+	Site    string // the site's folder
+	Out     string // where the built site goes
+	Cache   string // for modules, processed images and fetched resources, kept between builds with one version of Hugo
+	BaseURL string // instead of the configuration's; "" keeps that
+
+	Log io.Writer // what Hugo says while it runs
+}
+
+// Build runs Hugo, with all of its environment that matters set here. It fails where Hugo does, where the theme asks for a
+// newer Hugo, and where go.mod left a version open, which Hugo would choose anew on another day.
+func Build(ctx context.Context, opts Options) error {
+	pinned, err := required(opts.Site)
+	if err != nil {
+		return err
+	}
+	version, err := run(ctx, command{timeout: time.Minute, name: "hugo", args: []string{"version"}})
+	if err != nil {
+		return err
+	}
+	home, err := os.MkdirTemp("", "castle-home-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(home)
+	env, err := environment(ctx, opts, home)
+	if err != nil {
+		return err
+	}
+	args := []string{"build", "--minify", "--noBuildLock", "--source=" + opts.Site, "--destination=" + opts.Out}
+	if opts.BaseURL != "" {
+		args = append(args, "--baseURL="+opts.BaseURL)
+	}
+	said, err := run(ctx, command{timeout: buildTimeout, name: "hugo", args: args, env: env, log: opts.Log})
+	if failed := (*failure)(nil); err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	if tooOld := wantsNewer(said, version); tooOld != nil {
+		return tooOld
+	}
+	if err != nil {
+		return explain(opts.Site, said)
+	}
+	return unpinned(opts.Site, pinned)
+}
+
+// environment is Hugo's. Sass and PostCSS are never taken from the cache in place of a program that is missing, or a
+// build would succeed or fail by what was built before.
+func environment(ctx context.Context, opts Options, home string) ([]string, error) {
+	env := []string{
+		"HOME=" + home,
+		"TZ=UTC",
+		"HUGO_CACHEDIR=" + filepath.Join(opts.Cache, "hugo"),
+		"HUGO_RESOURCEDIR=" + filepath.Join(opts.Cache, "resources"),
+		"HUGO_BUILD_USERESOURCECACHEWHEN=never",
+	}
+	if named, err := namesProxy(opts.Site); err != nil || named {
+		return env, err
+	}
+	if _, err := os.Stat(filepath.Join(opts.Site, goMod)); err != nil {
+		return env, nil
+	}
+	// Hugo goes to each module's repository itself unless told otherwise. Go's own way is faster, has what a repository
+	// lost, and works where only a module proxy can be reached.
+	proxy, err := run(ctx, command{timeout: time.Minute, name: "go", args: []string{"env", "GOPROXY"}, env: []string{"HOME=" + home}})
+	if err != nil {
+		return nil, err
+	}
+	return append(env, "HUGO_MODULE_PROXY="+strings.TrimSpace(proxy)), nil
+}
+
+var proxySetting = regexp.MustCompile(`(?im)^[\s\w."'{]*\bproxy["']?\s*[=:]`)
+
+// namesProxy tells whether the site's configuration has a module proxy of its own, or may have: where the word stands as
+// a key for something else, the site only loses what environment would add.
+func namesProxy(site string) (bool, error) {
+	var files []string
+	for _, pattern := range []string{"hugo.*", "config.*", "config/*/*", "config/*"} {
+		found, err := filepath.Glob(filepath.Join(site, pattern))
+		if err != nil {
+			return false, err
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return false, err
+		}
+		if proxySetting.Match(data) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+const goMod = "go.mod"
+
+// required are the versions that the site's go.mod asks for, by module; none without a go.mod.
+func required(site string) (map[string]string, error) {
+	data, err := os.ReadFile(filepath.Join(site, goMod))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := modfile.ParseLax(goMod, data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the site's go.mod: %w", err)
+	}
+	versions := map[string]string{}
+	for _, require := range parsed.Require {
+		versions[require.Mod.Path] = require.Mod.Version
+	}
+	return versions, nil
+}
+
+// unpinned compares go.mod with what it asked for before Hugo ran.
+func unpinned(site string, before map[string]string) error {
+	after, err := required(site)
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, module := range sortedKeys(after) {
+		if before[module] != after[module] {
+			open = append(open, module)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return fmt.Errorf("go.mod leaves the version of %s open, so the same commit would be another site on another day: run hugo mod tidy "+
+		"and commit go.mod and go.sum", strings.Join(open, " and "))
+}
+
+var (
+	incompatible = regexp.MustCompile(`Module "([^"]+)" is not compatible with this Hugo version: Min v?([0-9.]+)`)
+	hugoVersion  = regexp.MustCompile(`^hugo v([0-9]+\.[0-9]+\.[0-9]+)`)
+)
+
+// wantsNewer finds a theme or site that asks for a newer Hugo than this one. Hugo itself only warns and builds on, with
+// pages that may lack anything.
+func wantsNewer(said, version string) error {
+	match := hugoVersion.FindStringSubmatch(version)
+	if match == nil {
+		return fmt.Errorf("hugo version says %q, which has no version", strings.TrimSpace(version))
+	}
+	for _, asked := range incompatible.FindAllStringSubmatch(said, -1) {
+		if semver.Compare("v"+asked[2], "v"+match[1]) > 0 {
+			who := "the theme " + asked[1]
+			if asked[1] == "project" {
+				who = "the site's configuration"
+			}
+			return fmt.Errorf("%s asks for Hugo %s or newer, and images.yaml has %s: take another release of the theme, or raise Hugo there",
+				who, asked[2], match[1])
+		}
+	}
+	return nil
+}

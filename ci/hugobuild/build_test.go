@@ -1,0 +1,239 @@
+package hugobuild
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+
+	"tazlab.net/castle/ci/testneeds"
+)
+
+// workshop is a folder for a site, and the real Hugo on PATH.
+func workshop(t *testing.T, site string) Options {
+	t.Helper()
+	t.Setenv("PATH", testneeds.Tool(t, "hugo")+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	folder := t.TempDir()
+	opts := Options{Site: filepath.Join(folder, "site"), Out: filepath.Join(folder, "public"), Cache: filepath.Join(folder, "cache")}
+	write(t, opts.Site, site)
+	t.Cleanup(func() { // Go's module cache is read-only
+		_ = filepath.WalkDir(opts.Cache, func(name string, _ os.DirEntry, _ error) error { return os.Chmod(name, 0o700) })
+	})
+	return opts
+}
+
+func write(t *testing.T, folder, archive string) {
+	t.Helper()
+	for _, file := range txtar.Parse([]byte(archive)).Files {
+		name := filepath.Join(folder, file.Name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, file.Data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (o Options) build(t *testing.T) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	return Build(ctx, o)
+}
+
+func (o Options) page(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(o.Out, "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// failsWith wants an error of one line with all of these in it.
+func (o Options) failsWith(t *testing.T, wants ...string) {
+	t.Helper()
+	err := o.build(t)
+	if err == nil || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range wants {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in: %v", want, err)
+		}
+	}
+}
+
+const settings = `
+-- hugo.toml --
+title = "a site"
+disableKinds = ["taxonomy", "term", "rss", "sitemap", "404"]
+`
+
+func TestASiteIsBuiltForTheAddressThatIsAskedFor(t *testing.T) {
+	opts := workshop(t, settings+"-- layouts/home.html --\n{{ .Title }} at {{ .Permalink }}\n")
+	opts.BaseURL = "https://example.org/blog/"
+	if err := opts.build(t); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := opts.page(t), "a site at https://example.org/blog/"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Both kinds of Sass that the official image has; LibSass is in the program.
+func TestLibSassIsCompiledIn(t *testing.T) {
+	opts := workshop(t, settings+`
+-- layouts/home.html --
+{{ (resources.Get "a.scss" | css.Sass (dict "transpiler" "libsass" "outputStyle" "compressed")).Content }}
+-- assets/a.scss --
+$c: red;
+body { p { color: $c } }
+`)
+	if err := opts.build(t); err != nil {
+		t.Fatal(err)
+	}
+	if got := opts.page(t); !strings.Contains(got, "body p{color:red}") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAMissingProgramIsNamedThoughAnEarlierBuildHadIt(t *testing.T) {
+	opts := workshop(t, settings+`
+-- layouts/home.html --
+{{ (resources.Get "a.css" | css.PostCSS).Content }}
+-- assets/a.css --
+body { color: red }
+-- package.json --
+{"devDependencies": {"postcss-cli": "11.0.1"}}
+`)
+	// Any script of Node.js will do, and anything that reads one.
+	programs := t.TempDir()
+	t.Setenv("PATH", programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	for name, script := range map[string]string{"postcss": "#!/usr/bin/env node\n", "node": "#!/bin/sh\ncat\n"} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := opts.build(t); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(programs, "postcss")); err != nil {
+		t.Fatal(err)
+	}
+	opts.failsWith(t, "the program postcss", "run npm install and commit package-lock.json")
+}
+
+func TestASiteForANewerHugoIsRefusedThoughHugoOnlyWarns(t *testing.T) {
+	opts := workshop(t, settings+"[module.hugoVersion]\nmin = \"0.900.0\"\n-- layouts/home.html --\nhome\n")
+	opts.failsWith(t, "the site's configuration asks for Hugo 0.900.0 or newer")
+}
+
+// proxy serves one Hugo module, out of a folder, to whatever go command follows.
+func proxy(t *testing.T) {
+	t.Helper()
+	folder := t.TempDir()
+	version := module.Version{Path: "example.org/theme", Version: "v1.2.3"}
+	source := filepath.Join(folder, "source")
+	write(t, source, "-- go.mod --\nmodule example.org/theme\n\ngo 1.24\n-- layouts/home.html --\nthe theme's page\n")
+	at := filepath.Join(folder, "proxy", version.Path, "@v")
+	write(t, at, "-- list --\nv1.2.3\n-- v1.2.3.info --\n{\"Version\": \"v1.2.3\"}\n-- v1.2.3.mod --\nmodule example.org/theme\n\ngo 1.24\n")
+	archive, err := os.Create(filepath.Join(at, "v1.2.3.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if err := zip.CreateFromDir(archive, version, source); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOPROXY", "file://"+filepath.Join(folder, "proxy"))
+	t.Setenv("GONOSUMDB", "example.org")
+	t.Setenv("GOTOOLCHAIN", "local")
+}
+
+const withTheme = settings + `
+[[module.imports]]
+path = "example.org/theme"
+-- go.mod --
+module example.org/site
+
+go 1.24
+`
+
+func TestAHugoModuleComesByGosOwnProxy(t *testing.T) {
+	opts := workshop(t, withTheme+"\nrequire example.org/theme v1.2.3 // indirect\n")
+	proxy(t)
+	if err := opts.build(t); err != nil {
+		t.Fatal(err)
+	}
+	if got := opts.page(t); got != "the theme's page" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAModuleWithoutAVersionIsRefused(t *testing.T) {
+	opts := workshop(t, withTheme)
+	proxy(t)
+	opts.failsWith(t, "leaves the version of example.org/theme open", "run hugo mod tidy")
+}
+
+func TestAModuleOutOfReachIsNamedAndVendoredItIsNotAskedFor(t *testing.T) {
+	opts := workshop(t, withTheme+"\nrequire example.org/theme v1.2.3 // indirect\n")
+	t.Setenv("GOPROXY", "http://127.0.0.1:1")
+	t.Setenv("GOTOOLCHAIN", "local")
+	opts.failsWith(t, "the Hugo module example.org/theme@v1.2.3 cannot be downloaded here", "hugo mod vendor")
+
+	proxy(t)
+	vendor := exec.CommandContext(t.Context(), "hugo", "mod", "vendor")
+	vendor.Dir = opts.Site
+	vendor.Env = append(os.Environ(), "HUGO_MODULE_PROXY="+os.Getenv("GOPROXY"), "HUGO_CACHEDIR="+filepath.Join(opts.Cache, "other"))
+	if output, err := vendor.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	t.Setenv("GOPROXY", "off")
+	if err := opts.build(t); err != nil {
+		t.Fatal(err)
+	}
+	if got := opts.page(t); got != "the theme's page" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAProxyOfTheSitesOwnStays(t *testing.T) {
+	for text, want := range map[string]bool{
+		"[module]\nproxy = \"https://proxy.example\"\n":     true,
+		"module:\n  proxy: direct\n":                        true,
+		"{\"module\": {\n\"proxy\": \"direct\"}}\n":         true,
+		"module.proxy = 'direct'\n":                         true,
+		"[params]\ndescription = \"about a proxy: mine\"\n": false,
+		"title = \"a\"\n":                                   false,
+	} {
+		for _, name := range []string{"hugo.toml", "config/_default/module.yaml"} {
+			site := t.TempDir()
+			write(t, site, "-- "+name+" --\n"+text)
+			if got, err := namesProxy(site); got != want || err != nil {
+				t.Errorf("%s %q: got %v, %v", name, text, got, err)
+			}
+		}
+	}
+}
+
+func TestHugoIsEndedWithTheBuild(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	start := time.Now()
+	_, err := run(ctx, command{timeout: time.Minute, name: "sh", args: []string{"-c", "sleep 30 & wait"}})
+	if !errors.Is(err, context.Canceled) || time.Since(start) > 4*time.Second {
+		t.Errorf("got %v after %s", err, time.Since(start))
+	}
+	_, err = run(t.Context(), command{timeout: 50 * time.Millisecond, name: "sleep", args: []string{"30"}})
+	if err == nil || err.Error() != "sleep did not end within 50ms" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,134 @@
+package hugobuild
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What Hugo said is shortened from real runs.
+func TestWhatHugoLacksIsSaidInOneLineWithTheWayOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string // beside the configuration
+		said  string
+		want  []string
+	}{
+		"a module without a network": {
+			said: "Total in 104 ms\n" +
+				"go: github.com/imfing/hextra@v0.12.2: reading github.com/imfing/hextra/go.mod at revision v0.12.2: git ls-remote -q origin in /cache/vcs/0c: exit status 128:\n" +
+				"\tfatal: unable to access 'https://github.com/imfing/hextra/': Could not resolve host: github.com\n" +
+				"ERROR failed to load modules: failed to download modules: failed to execute 'go [mod download]': go: github.com/imfing/hextra@v0.12.2: reading\n",
+			want: []string{"the Hugo module github.com/imfing/hextra@v0.12.2 cannot be downloaded here (fatal: unable to access", "hugo mod vendor", "module.proxy"},
+		},
+		"a version that was never released": {
+			said: "go: github.com/imfing/hextra@v9.9.9: invalid version: unknown revision v9.9.9\n" +
+				"ERROR failed to load modules: failed to download modules: failed to execute 'go [mod download]'\n",
+			want: []string{"github.com/imfing/hextra@v9.9.9 is not to be had (invalid version: unknown revision v9.9.9)", "correct its version in go.mod"},
+		},
+		"a module for a newer Go": {
+			said: "go: go.mod requires go >= 1.99 (running go 1.26.4; GOTOOLCHAIN=local)\nERROR failed to load modules: failed to download modules: failed\n",
+			want: []string{"go.mod asks for Go 1.99, and the Hugo image has Go 1.26.4"},
+		},
+		"a theme that is nowhere": {
+			said: `ERROR failed to load modules: module "nonesuch" not found in "/export/work/themes/nonesuch"; either add it as a Hugo Module` + "\n",
+			want: []string{"the theme nonesuch is not in the commit", "Git submodule"},
+		},
+		"PostCSS without package.json": {
+			said: `ERROR error building site: POSTCSS: failed to transform "/a.css": binary with name "postcss" not found in PATH` + "\n",
+			want: []string{"the program postcss", "npm install --save-dev postcss-cli"},
+		},
+		"PostCSS without a lock": {
+			files: []string{"package.json"},
+			said:  `ERROR error building site: POSTCSS: failed to transform "/a.css": binary with name "postcss" not found in PATH` + "\n",
+			want:  []string{"the program postcss", "without a lock file of npm: run npm install and commit package-lock.json"},
+		},
+		"Tailwind with another's lock": {
+			files: []string{"package.json", "pnpm-lock.yaml"},
+			said:  `ERROR error building site: TAILWINDCSS: binary with name "tailwindcss" not found in PATH` + "\n",
+			want:  []string{"the program tailwindcss", "which pnpm-lock.yaml is not"},
+		},
+		"a plugin of PostCSS": {
+			files: []string{"package.json", "package-lock.json"},
+			said:  "ERROR POSTCSS: failed to transform: Error: Cannot find module '@fullhuman/postcss-purgecss/x'\nRequire stack:\n",
+			want:  []string{"the npm package @fullhuman/postcss-purgecss", "which its lock file does not have", "npm install --save-dev @fullhuman/postcss-purgecss"},
+		},
+		"an import of a script": {
+			files: []string{"package.json"},
+			said:  `ERROR error building site: JSBUILD: failed to transform "/js/main.js": "/export/work/assets/js/main.js:1:7": Could not resolve "alpinejs"` + "\n",
+			want:  []string{"the npm package alpinejs", "commit package-lock.json"},
+		},
+		"a program that the policy refuses": {
+			said: `ERROR TAILWINDCSS: access denied: "tailwindcss" is not whitelisted in policy "security.exec.allow"; the current security configuration is:` + "\n[security]\n",
+			want: []string{"the site uses tailwindcss, which Hugo's policy security.exec.allow does not allow"},
+		},
+		"a remote resource": {
+			said: `ERROR error calling GetRemote: Get "https://example.invalid/x.json": dial tcp: lookup example.invalid: no such host` + "\n",
+			want: []string{"https://example.invalid/x.json", "while it is built, cannot be reached here", "commit the file"},
+		},
+		"anything else": {
+			said: "WARN  unrelated\nERROR the page SITE/content/a.md is wrong\nERROR and so is another\n",
+			want: []string{"the page content/a.md is wrong\nand so is another"},
+		},
+		"no error at all": {
+			said: "one\ntwo\n",
+			want: []string{"one\ntwo"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := t.TempDir()
+			for _, file := range c.files {
+				if err := os.WriteFile(filepath.Join(site, file), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := explain(site, strings.ReplaceAll(c.said, "SITE", site)).Error()
+			for _, want := range c.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q in\n%s", want, got)
+				}
+			}
+			if strings.Contains(got, "\n") && !strings.Contains(c.want[0], "\n") {
+				t.Errorf("several lines:\n%s", got)
+			}
+		})
+	}
+}
+
+func TestWhatNpmLacksIsSaidInOneLineWithTheWayOut(t *testing.T) {
+	for name, c := range map[string]struct{ said, want string }{
+		"no network": {
+			"npm error code ENOTFOUND\nnpm error network request to https://registry.example/yargs-parser failed, reason: getaddrinfo ENOTFOUND registry.example\n",
+			"the npm package yargs-parser cannot be downloaded here (getaddrinfo ENOTFOUND registry.example)"},
+		"no network for an archive": {
+			"npm error FetchError: request to https://registry.example/@tailwindcss/cli/-/cli-4.1.0.tgz failed, reason: connect ECONNREFUSED 127.0.0.1:9\n",
+			"the npm package @tailwindcss/cli cannot be downloaded here"},
+		"another lock": {
+			"npm error code EUSAGE\nnpm error `npm ci` can only install packages when your package.json and package-lock.json or npm-shrinkwrap.json are in sync.\n",
+			"run npm install and commit package-lock.json"},
+		"anything else": {"npm warn old\nnpm error code EINTEGRITY\nnpm error sha512-x integrity checksum failed\n", "npm ci: code EINTEGRITY\nsha512-x integrity checksum failed"},
+	} {
+		if got := explainNpm(c.said).Error(); !strings.Contains(got, c.want) {
+			t.Errorf("%s: no %q in\n%s", name, c.want, got)
+		}
+	}
+}
+
+func TestAThemeForANewerHugoIsRefusedAndOneForAnOlderIsNot(t *testing.T) {
+	const version = "hugo v0.165.0+extended linux/amd64 BuildDate=unknown\n"
+	warning := func(module, range_ string) string {
+		return `WARN  Module "` + module + `" is not compatible with this Hugo version: ` + range_ + `; run "hugo mod graph" for more information.`
+	}
+	for said, want := range map[string]string{
+		warning("blowfish", "Min 0.200.0 extended"):    "the theme blowfish asks for Hugo 0.200.0 or newer, and images.yaml has 0.165.0",
+		warning("project", "Min 0.165.1"):              "the site's configuration asks for Hugo 0.165.1 or newer",
+		warning("old", "Min 0.100.0 Max 0.150.0"):      "",
+		warning("old", "Max 0.150.0"):                  "",
+		warning("ninth", "Min 0.99.0") + "\nWARN more": "",
+	} {
+		err := wantsNewer(said, version)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s\ngot %v", said, err)
+		}
+	}
+}

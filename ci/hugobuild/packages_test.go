@@ -1,0 +1,109 @@
+package hugobuild
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tazlab.net/castle/ci/testneeds"
+)
+
+// packages installs those of a site with these files and returns what came.
+func packages(t *testing.T, site string) ([]string, error) {
+	t.Helper()
+	folder := t.TempDir()
+	opts := PackageOptions{Site: filepath.Join(folder, "site"), Out: filepath.Join(folder, "out"), Cache: filepath.Join(folder, "cache")}
+	write(t, opts.Site, site)
+	err := Packages(t.Context(), opts)
+	var names []string
+	for _, pattern := range []string{"*", "node_modules/*"} {
+		found, globErr := filepath.Glob(filepath.Join(opts.Out, pattern))
+		if globErr != nil {
+			t.Fatal(globErr)
+		}
+		for _, file := range found {
+			names = append(names, strings.TrimPrefix(file, opts.Out+"/"))
+		}
+	}
+	return names, err
+}
+
+const listed = `
+-- package.json --
+{"workspaces": ["packages/hugoautogen"]}
+-- packages/hugoautogen/package.json --
+{"name": "theme", "version": "0.1.0", "scripts": {"install": "touch ran"}}
+`
+
+func TestOnlyALockedListOfPackagesIsInstalled(t *testing.T) {
+	npm := testneeds.Command(t, "npm", "npm")
+	locked := t.TempDir()
+	write(t, locked, listed)
+	lock := exec.CommandContext(t.Context(), npm, "install", "--package-lock-only", "--offline", "--ignore-scripts")
+	lock.Dir = locked
+	if output, err := lock.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	text, err := os.ReadFile(filepath.Join(locked, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	withLock := listed + "-- package-lock.json --\n" + string(text)
+
+	got, err := packages(t, withLock)
+	if want := []string{"node_modules", "packages", "node_modules/.package-lock.json", "node_modules/theme"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("with a lock: %v, %v, want %v", got, err, want)
+	}
+	for what, site := range map[string]string{
+		"no package.json":          "-- hugo.toml --\n",
+		"no lock":                  listed,
+		"nothing listed":           "-- package.json --\n{\"name\": \"site\"}\n-- package-lock.json --\n{}\n",
+		"a committed node_modules": withLock + "-- node_modules/a/package.json --\n{}\n",
+	} {
+		if got, err := packages(t, site); err != nil || len(got) != 0 {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+}
+
+func TestALockThatDoesNotFitIsRefused(t *testing.T) {
+	testneeds.Command(t, "npm", "npm")
+	_, err := packages(t, `
+-- package.json --
+{"devDependencies": {"postcss-cli": "11.0.1"}}
+-- package-lock.json --
+{"lockfileVersion": 3, "packages": {"": {}}}
+-- .npmrc --
+registry=http://127.0.0.1:1/
+fetch-retries=0
+`)
+	if err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARegistryOutOfReachIsSaidWithThePackage(t *testing.T) {
+	testneeds.Command(t, "npm", "npm")
+	_, err := packages(t, `
+-- package.json --
+{"devDependencies": {"postcss-cli": "11.0.1"}}
+-- package-lock.json --
+{"lockfileVersion": 3, "packages": {"": {"devDependencies": {"postcss-cli": "11.0.1"}},
+ "node_modules/postcss-cli": {"version": "11.0.1", "dev": true, "integrity": "sha512-0UnkNPSayHKRe/tc2YGW6XnSqqOA9eqpiRMgRlV1S6HdGi16vwJBx7lviARzbV1HpQHqLLRH3o8vTcB0cLc+5g=="}}}
+-- .npmrc --
+registry=http://127.0.0.1:1/
+`)
+	if err == nil || !strings.Contains(err.Error(), "the npm package postcss-cli cannot be downloaded here") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAListThatIsNoJSONIsNamed(t *testing.T) {
+	_, err := packages(t, "-- package.json --\n{\n-- package-lock.json --\n{}\n")
+	if err == nil || !strings.Contains(err.Error(), "the site's package.json") {
+		t.Errorf("got %v", err)
+	}
+}
