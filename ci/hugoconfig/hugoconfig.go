@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -212,6 +213,12 @@ func (c Config) Bool(key string, otherwise bool) bool {
 	}
 }
 
+// Int is a setting that is a whole number, 0 where there is none.
+func (c Config) Int(key string) int {
+	number, _ := strconv.ParseFloat(fmt.Sprint(c[strings.ToLower(key)]), 64)
+	return int(number)
+}
+
 // Text is a setting that is a string; otherwise is its default.
 func (c Config) Text(key, otherwise string) string {
 	if value, ok := c[strings.ToLower(key)].(string); ok {
@@ -228,7 +235,9 @@ func (c Config) Texts(key string) []string {
 	case []any:
 		texts := make([]string, len(value))
 		for i, inner := range value {
-			texts[i] = fmt.Sprint(inner)
+			if inner != nil {
+				texts[i] = fmt.Sprint(inner)
+			}
 		}
 		return texts
 	default:
