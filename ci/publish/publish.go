@@ -39,6 +39,8 @@ type Options struct {
 	// Began is when the whole run began, and Steps are those done already.
 	Began time.Time
 	Steps []Step
+	// Warnings say what in the site is worth mending; they are only reported.
+	Warnings []string
 }
 
 // Run publishes. The result is complete only without an error; with one it
@@ -46,11 +48,12 @@ type Options struct {
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
 	result = Result{
-		DryRun:  o.DryRun,
-		Source:  Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
-		Image:   Image{Repository: o.Image, Tag: tag},
-		Headers: o.Headers,
-		Steps:   o.Steps,
+		DryRun:   o.DryRun,
+		Warnings: o.Warnings,
+		Source:   Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
+		Image:    Image{Repository: o.Image, Tag: tag},
+		Headers:  o.Headers,
+		Steps:    o.Steps,
 	}
 	began := o.Began
 	if began.IsZero() {

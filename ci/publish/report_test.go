@@ -55,6 +55,9 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 			r.GitOps.Branch = "publish/blog-5d6e7f8"
 			r.Image.UploadedBytes = 54_321_000
 		},
+		"with-warnings": func(r *Result) {
+			r.Warnings = []string{`tags: "a|b" (a.md) and "A|B" (b.md) are one term, and its page is titled after "A|B"; write them alike`, "another"}
+		},
 		"nothing-to-do": func(r *Result) {
 			r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = false, true, 0, unchanged(r.GitOps)
 		},

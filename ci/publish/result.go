@@ -24,8 +24,10 @@ type Result struct {
 	Headers *Headers `json:"headers,omitempty"`
 	// Rollout is there where it was waited for.
 	Rollout *Rollout `json:"rollout,omitempty"`
-	Steps   []Step   `json:"steps"`
-	Seconds float64  `json:"seconds"`
+	// Warnings say what in the site is worth mending, one sentence each.
+	Warnings []string `json:"warnings,omitempty"`
+	Steps    []Step   `json:"steps"`
+	Seconds  float64  `json:"seconds"`
 }
 
 // Source is the commit that was published.
@@ -141,7 +143,7 @@ func (r Result) rows() []row {
 	if r.Rollout != nil {
 		rows = append(rows, r.Rollout.rows(r.GitOps.Changed)...)
 	}
-	return rows
+	return append(rows, warningRows(r.Warnings)...)
 }
 
 // Text is the report for a person.

@@ -18,6 +18,7 @@ import (
 	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/sitesettle"
 	"tazlab.net/castle/ci/worktree"
 )
 
@@ -35,12 +36,13 @@ func newBlogCommand() *cobra.Command {
 	return command
 }
 
-// exported is commit.json: the commit, the site's path in it, and where the
-// site is in the folder beside it.
+// exported is commit.json: the commit, the site's path in it, where the site
+// is in the folder beside it, and what in the site is worth mending.
 type exported struct {
 	worktree.Commit
-	Path string `json:"path"`
-	Site string `json:"site"`
+	Path     string   `json:"path"`
+	Site     string   `json:"site"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func newExportCommand() *cobra.Command {
@@ -49,7 +51,7 @@ func newExportCommand() *cobra.Command {
 	var dirty bool
 	command := &cobra.Command{
 		Use:   "export",
-		Short: "Refuse a working tree that is not clean; write commit.json and the committed site",
+		Short: "Refuse a working tree that is not clean; write commit.json and the committed site, made to build alike",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			export := export
@@ -58,6 +60,9 @@ func newExportCommand() *cobra.Command {
 			}
 			made, err := export(cmd.Context(), source, filepath.Join(out, "work"))
 			if err != nil {
+				return err
+			}
+			if made.Warnings, err = sitesettle.Settle(made.Site, made.Time); err != nil {
 				return err
 			}
 			made.Path = path.Clean(source.Subdir)
@@ -205,7 +210,7 @@ func newPublishCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options.Commit = commit.Commit
+			options.Commit, options.Warnings = commit.Commit, commit.Warnings
 			if options.Headers, err = publish.ReadHeaders(headersFile); err != nil {
 				return err
 			}
