@@ -7,7 +7,7 @@ export CASTLE=$1 CASTLE_CACHE=$2
 
 # What the tests use beside Go and Git. The engine's own packages are installed
 # by `castle setup`.
-packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns chromium)
+packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns chromium git-lfs)
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$CASTLE" packages "${packages[@]}"
 fi

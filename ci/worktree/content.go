@@ -27,6 +27,8 @@ type entry struct {
 	path       string // relative to the exported folder
 	source     string // relative to the top of the published repository
 	repository repository
+	pointer    pointer // what the blob is instead of the content
+	content    string  // the file that holds the pointer's content; empty where the blob is the content
 }
 
 // listTree lists the given paths of a tree-ish, or all of it. Raw objects are what it is about: attributes such as

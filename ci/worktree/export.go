@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,13 +16,14 @@ import (
 
 // Export writes what HEAD holds of the folder to dest, which must be empty or missing, and returns where in it the site is.
 // Submodules below the folder come along at their recorded commits; whatever else is in the tree does not. The same commit
-// gives the same files everywhere: modes are 0644 or 0755, times are the commit's, content is that of the blobs.
+// gives the same files everywhere: modes are 0644 or 0755, times are the commit's, content is that of the blobs. Where a blob is
+// a Git LFS pointer, it is the content that the pointer names, taken from the clone and compared with the pointer.
 //
 // The site is dest itself, unless it sets Hugo's enableGitInfo. Then dest is a repository with the history of HEAD, and the
 // site is the same folder in it as in the source, because Hugo looks files up by their path in the repository.
 //
-// It refuses, with a *RefusedError, missing submodules, Git LFS pointers and symbolic links that lead out of the folder. After
-// an error dest holds an unspecified part.
+// It refuses, with a *RefusedError, missing submodules, Git LFS pointers whose content the clone lacks and symbolic links that
+// lead out of the folder. After an error dest holds an unspecified part.
 func Export(ctx context.Context, options Options, dest string) (site string, err error) {
 	subdir, err := options.subdir()
 	if err != nil {
@@ -45,7 +48,7 @@ func Export(ctx context.Context, options Options, dest string) (site string, err
 	if err != nil {
 		return "", err
 	}
-	pointers, err := lfsPointers(ctx, entries)
+	pointers, err := resolvePointers(ctx, options.Dir, entries)
 	if err != nil {
 		return "", err
 	}
@@ -95,11 +98,28 @@ func write(ctx context.Context, entries []entry, dest string, when time.Time) er
 	if err != nil {
 		return err
 	}
-	var problems []Problem
-	err = readBlobs(ctx, entries, func(e entry, content []byte) error {
+	problems, err := writer.entries(ctx, entries)
+	if err := errors.Join(err, writer.close()); err != nil {
+		return err
+	}
+	return refuse(problems...)
+}
+
+// entries writes files and links, those from Git LFS first, and lists the links that lead out of the folder.
+func (w *writer) entries(ctx context.Context, entries []entry) (problems []Problem, err error) {
+	var blobs []entry
+	for _, e := range entries {
+		if !filepath.IsLocal(filepath.FromSlash(e.path)) || holdsGitDir(e.path) {
+			return nil, fmt.Errorf("the commit holds the path %q, which git itself would not check out", e.path)
+		}
+		if e.content == "" {
+			blobs = append(blobs, e)
+		} else if err := w.file(e.path, e.permissions(), func(to io.Writer) error { return e.pointer.copy(to, e.content) }); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.source, err)
+		}
+	}
+	err = readBlobs(ctx, blobs, func(e entry, content []byte) error {
 		switch {
-		case !filepath.IsLocal(filepath.FromSlash(e.path)) || holdsGitDir(e.path):
-			return fmt.Errorf("the commit holds the path %q, which git itself would not check out", e.path)
 		case e.mode == modeSymlink && !staysInside(e.path, string(content)):
 			problems = append(problems, Problem{
 				Path: e.source,
@@ -108,17 +128,23 @@ func write(ctx context.Context, entries []entry, dest string, when time.Time) er
 			})
 			return nil
 		case e.mode == modeSymlink:
-			return writer.link(e.path, string(content))
-		case e.mode == modeExecutable:
-			return writer.file(e.path, content, 0o755)
+			return w.link(e.path, string(content))
 		default:
-			return writer.file(e.path, content, 0o644)
+			return w.file(e.path, e.permissions(), func(to io.Writer) error {
+				_, err := to.Write(content)
+				return err
+			})
 		}
 	})
-	if err := errors.Join(err, writer.close()); err != nil {
-		return err
+	return problems, err
+}
+
+// permissions are those of an exported file.
+func (e entry) permissions() fs.FileMode {
+	if e.mode == modeExecutable {
+		return 0o755
 	}
-	return refuse(problems...)
+	return 0o644
 }
 
 func holdsGitDir(name string) bool {

@@ -89,7 +89,7 @@ func (r repository) inspectContent(ctx context.Context, subdir string, commit *C
 			return nil, err
 		}
 	}
-	pointers, err := lfsPointers(ctx, entries)
+	pointers, err := resolvePointers(ctx, r.dir, entries)
 	if err != nil {
 		return nil, err
 	}

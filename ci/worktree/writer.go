@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -56,7 +57,8 @@ func (w *writer) leave() error {
 	return w.current.Close()
 }
 
-func (w *writer) file(name string, content []byte, mode fs.FileMode) error {
+// file creates a file with what fill writes to it.
+func (w *writer) file(name string, mode fs.FileMode, fill func(io.Writer) error) error {
 	if err := w.enter(path.Dir(name)); err != nil {
 		return err
 	}
@@ -65,8 +67,7 @@ func (w *writer) file(name string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Chmod(mode), file.Close()) // the umask had its say
+	err = errors.Join(fill(file), file.Chmod(mode), file.Close()) // the umask had its say
 	return errors.Join(err, w.current.Chtimes(base, w.when, w.when))
 }
 
