@@ -46,7 +46,7 @@ func Settle(folder string, when time.Time) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(unweighted, sameTerm(ambiguous), sameAddress(terms, oneAddress)), nil
+	return slices.Concat(unweighted, s.sameTerm(ambiguous), sameAddress(terms, oneAddress)), nil
 }
 
 // id tells a term from those of other languages.
@@ -166,7 +166,7 @@ func (s *site) asArgument(t term, hidden bool) string {
 }
 
 // sameTerm words the terms with several spellings, those of all languages together.
-func sameTerm(terms []term) []string {
+func (s *site) sameTerm(terms []term) []string {
 	type merged struct {
 		spellings map[string][]string
 		titles    []string
@@ -184,7 +184,9 @@ func sameTerm(terms []term) []string {
 		for spelling, files := range t.spellings {
 			m.spellings[spelling] = append(m.spellings[spelling], files...)
 		}
-		m.titles = append(m.titles, t.title())
+		if top, _ := s.top(t.language); top != "" {
+			m.titles = append(m.titles, t.title())
+		}
 	}
 	var warnings []string
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
@@ -193,9 +195,13 @@ func sameTerm(terms []term) []string {
 		for _, spelling := range slices.Sorted(maps.Keys(m.spellings)) {
 			spelled = append(spelled, fmt.Sprintf("%q (%s)", spelling, examples(m.spellings[spelling])))
 		}
-		slices.Sort(m.titles)
+		titled := "any of them, another one in each build" // since there was nowhere to settle it
+		if len(m.titles) > 0 {
+			slices.Sort(m.titles)
+			titled = listed(quoted(slices.Compact(m.titles)))
+		}
 		warnings = append(warnings, fmt.Sprintf("%s: %s are one term, and its page is titled after %s; write them alike",
-			taxonomyOf(terms, key), listed(spelled), listed(quoted(slices.Compact(m.titles)))))
+			taxonomyOf(terms, key), listed(spelled), titled))
 	}
 	return warnings
 }
@@ -204,17 +210,25 @@ func taxonomyOf(terms []term, key string) string {
 	return terms[slices.IndexFunc(terms, func(t term) bool { return t.key == key })].plural
 }
 
-// sameAddress words the terms whose page another one takes the place of.
+// sameAddress words the terms whose page another one takes the place of, those of all languages together.
 func sameAddress(terms []term, hidden map[string]term) []string {
+	files := map[string][]string{}
+	for _, t := range terms {
+		files[t.key] = append(files[t.key], t.files()...)
+	}
+	said := map[string]bool{}
 	var warnings []string
 	for _, t := range terms {
-		if shown, isHidden := hidden[t.id()]; isHidden {
-			warnings = append(warnings, fmt.Sprintf("%s: %q (%s) and %q (%s) are two terms with one address, and the page there is that of %q; write them alike",
-				t.plural, shown.title(), examples(shown.files()), t.title(), examples(t.files()), shown.title()))
+		shown, isHidden := hidden[t.id()]
+		if !isHidden || said[t.key] {
+			continue
 		}
+		said[t.key] = true
+		warnings = append(warnings, fmt.Sprintf("%s: %q (%s) and %q (%s) are two terms with one address, and the page there is that of %q; write them alike",
+			t.plural, shown.title(), examples(files[shown.key]), t.title(), examples(files[t.key]), shown.title()))
 	}
 	slices.Sort(warnings)
-	return slices.Compact(warnings)
+	return warnings
 }
 
 func (t term) files() []string {
@@ -223,11 +237,11 @@ func (t term) files() []string {
 
 // examples names the first of some files.
 func examples(files []string) string {
-	first := slices.Min(files)
+	files = slices.Compact(slices.Sorted(slices.Values(files)))
 	if more := len(files) - 1; more > 0 {
-		return fmt.Sprintf("%s and %d more", first, more)
+		return fmt.Sprintf("%s and %d more", files[0], more)
 	}
-	return first
+	return files[0]
 }
 
 func quoted(texts []string) []string {

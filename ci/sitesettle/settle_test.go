@@ -303,12 +303,23 @@ func TestTheSitesOwnContentAdapterStays(t *testing.T) {
 	}
 }
 
+func TestATermThatCannotBeSettledIsNamed(t *testing.T) {
+	s := newSite(t, map[string]string{
+		"hugo.yaml": "module: {mounts: [{source: text, target: content/posts}]}\n",
+		"text/a.md": "---\ntags: [One]\n---\n",
+		"text/b.md": "---\ntags: [one]\n---\n",
+	})
+	s.settled(`tags: "One" (text/a.md) and "one" (text/b.md) are one term, and its page is titled after any of them, another one in each build; write them alike`)
+}
+
 func TestTermsWithOneAddressAreNamed(t *testing.T) {
 	s := newSite(t, map[string]string{
-		"content/a.md": "---\ntags: [What!, C++, C#]\n---\n",
-		"content/b.md": "---\ntags: [what, 'a - b', a b]\n---\n",
+		"hugo.yaml":       "languages: {en: {weight: 1}, de: {weight: 2}}\n",
+		"content/a.md":    "---\ntags: [What!, C++, C#]\n---\n",
+		"content/b.md":    "---\ntags: [what, 'a - b', a b]\n---\n",
+		"content/b.de.md": "---\ntags: [what, What!]\n---\n",
 	})
-	s.settled(`tags: "What!" (content/a.md) and "what" (content/b.md) are two terms with one address, and the page there is that of "What!"; write them alike`)
+	s.settled(`tags: "What!" (content/a.md and 1 more) and "what" (content/b.de.md and 1 more) are two terms with one address, and the page there is that of "What!"; write them alike`)
 	page, err := os.ReadFile(filepath.Join(s.build(), "tags/what/index.html"))
 	if err != nil || !strings.HasPrefix(string(page), "term|What!|What!|") {
 		t.Fatalf("%s, %v", page, err)
