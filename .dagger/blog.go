@@ -102,6 +102,18 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 // hugo builds the site. Modules, processed images and fetched resources are
 // kept between runs of the same version of Hugo.
 func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagger.Directory, error) {
+	cache := dag.CacheVolume("castle-hugo-" + b.castle.reference("hugo"))
+	return b.build(ctx, export, baseURL, func(container *dagger.Container) *dagger.Container {
+		return container.WithMountedCache(cacheMount, cache)
+	})
+}
+
+// hugoAnew builds the site with nothing that an earlier build left.
+func (b blog) hugoAnew(ctx context.Context, export *exported) (*dagger.Directory, error) {
+	return b.build(ctx, export, "", uncached)
+}
+
+func (b blog) build(ctx context.Context, export *exported, baseURL string, caches dagger.WithContainerFunc) (*dagger.Directory, error) {
 	defer b.timer.step("build the site with Hugo")()
 	hugo, err := b.castle.image("hugo", "")
 	if err != nil {
@@ -113,7 +125,7 @@ func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagg
 	}
 	hugo = hugo.WithUser("root").WithMountedFile("/usr/local/bin/castle", program)
 	return hugo.
-		WithMountedCache(cacheMount, dag.CacheVolume("castle-hugo-"+b.castle.reference("hugo"))).
+		With(caches).
 		WithMountedDirectory("/export", export.folder.WithDirectory(export.Site, nodeModules(hugo, export))).
 		WithExec([]string{"castle", "blog", "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + made, "--base-url=" + baseURL}).
 		Directory(made).

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"dagger/castle/internal/dagger"
@@ -13,6 +15,9 @@ import (
 // What breaks the site for a visitor is an error and fails the call; what a
 // theme's templates do is a warning. Findings of the same cause are one row
 // with three examples; `blog-findings` has them all.
+//
+// Two other looks, each a call of its own: --browser opens the pages behind the
+// headers that they are published with, --twice compares two builds.
 func (m *Castle) CheckBlog(
 	ctx context.Context,
 	// The blog's working tree (a path), or a Git URL with a ref.
@@ -36,16 +41,43 @@ func (m *Castle) CheckBlog(
 	// other hosts are errors.
 	// +default="fitted"
 	headers string,
+	// Open one page of every kind in headless Chromium, at the width of a phone
+	// and of a desk, behind the site's own headers: violations of the policy,
+	// errors that are not there without the headers, and missing files of the
+	// site's own fail the call.
+	// +optional
+	browser bool,
+	// For --browser: let it find no host but the site's.
+	// +optional
+	offline bool,
+	// Build the site twice, with nothing kept from other builds: what differs is
+	// listed with its cause, and fails the call.
+	// +optional
+	twice bool,
 	// How the report is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
 	check := blogCheck{castle: m, source: source, path: path, languages: languages, ignore: ignore, headers: headers}
-	container, args, err := check.command(ctx)
+	look := check.command
+	switch {
+	case browser && twice:
+		return "", errors.New("--browser and --twice are two looks: ask for one at a time")
+	case offline && !browser:
+		return "", errors.New("--offline is for --browser: without it no other host is asked")
+	case browser:
+		look = func(ctx context.Context) (*dagger.Container, []string, error) { return check.browse(ctx, offline) }
+	case twice:
+		look = check.compare
+	}
+	container, args, err := look(ctx)
 	if err != nil {
 		return "", err
 	}
 	if baseline != nil {
+		if browser || twice {
+			return "", errors.New("--baseline goes neither with --browser nor with --twice")
+		}
 		container = container.WithMountedFile("/baseline.json", baseline)
 		args = append(args, "--baseline=/baseline.json")
 	}
@@ -103,6 +135,35 @@ func (m *Castle) BlogBaseline(
 	return check.file(ctx, "--write-baseline="+made+".json")
 }
 
+// BlogScreenshots are pictures of one page of every kind, at the width of a
+// phone and of a desk, as Chromium shows them behind the site's own headers:
+// `dagger call blog-screenshots export --path screenshots`.
+func (m *Castle) BlogScreenshots(
+	ctx context.Context,
+	// The blog's working tree (a path), or a Git URL with a ref.
+	// +defaultPath="/"
+	source *dagger.Directory,
+	// The Hugo site's folder in the source; "." for its root.
+	// +default="blog"
+	path string,
+	// The headers that the site is published with.
+	// +default="fitted"
+	headers string,
+	// Let the browser find no host but the site's.
+	// +optional
+	offline bool,
+) (*dagger.Directory, error) {
+	container, args, err := blogCheck{castle: m, source: source, path: path, headers: headers}.browse(ctx, offline)
+	if err != nil {
+		return nil, err
+	}
+	pictures, err := container.
+		WithExec(append(args, "--screenshots="+made), dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny}).
+		Directory(made).
+		Sync(ctx)
+	return pictures, plain(err)
+}
+
 // blogCheck is a check of the blog as it stands, uncommitted changes included.
 type blogCheck struct {
 	castle            *Castle
@@ -114,14 +175,9 @@ type blogCheck struct {
 
 // command is the container with the built site, and the command that checks it.
 func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, error) {
-	blog := blog{castle: c.castle, source: c.source, path: c.path, timer: newTimer()}
-	export, err := blog.export(ctx, true)
+	_, _, public, err := c.build(ctx)
 	if err != nil {
-		return nil, nil, plain(err)
-	}
-	public, err := blog.hugo(ctx, export, "")
-	if err != nil {
-		return nil, nil, plain(err)
+		return nil, nil, err
 	}
 	base, err := c.castle.castle()
 	if err != nil {
@@ -135,6 +191,73 @@ func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, er
 		args = append(args, "--ignore="+entry)
 	}
 	return base.WithMountedDirectory("/public", public), args, nil
+}
+
+// build builds the site as publish-blog would.
+func (c blogCheck) build(ctx context.Context) (blog, *exported, *dagger.Directory, error) {
+	blog := blog{castle: c.castle, source: c.source, path: c.path, timer: newTimer()}
+	export, err := blog.export(ctx, true)
+	if err != nil {
+		return blog, nil, nil, plain(err)
+	}
+	public, err := blog.hugo(ctx, export, "")
+	return blog, export, public, plain(err)
+}
+
+// browse is the container with the browser, which reaches the site's image, and
+// the command that opens its pages there.
+func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container, []string, error) {
+	blog, export, public, err := c.build(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	const port = 8080
+	built, err := blog.image(ctx, export, public, serving{port: port, headers: c.headers})
+	if err != nil {
+		return nil, nil, plain(err)
+	}
+	site, err := c.castle.serveLayout(built.layout, port)
+	if err != nil {
+		return nil, nil, err
+	}
+	browser, err := c.castle.image("chromium", "")
+	if err != nil {
+		return nil, nil, err
+	}
+	program, err := c.castle.Program("")
+	if err != nil {
+		return nil, nil, err
+	}
+	return browser.
+			WithUser("root").
+			WithMountedFile("/usr/local/bin/castle", program).
+			WithMountedDirectory("/public", public).
+			WithServiceBinding("site", site), []string{
+			"/usr/local/bin/castle", "blog", "browse", fmt.Sprintf("--url=http://site:%d", port), "--site=/public", fmt.Sprintf("--offline=%t", offline),
+		}, nil
+}
+
+// compare is the container with two builds of the site, and the command that
+// compares them.
+func (c blogCheck) compare(ctx context.Context) (*dagger.Container, []string, error) {
+	blog := blog{castle: c.castle, source: c.source, path: c.path, timer: newTimer()}
+	export, err := blog.export(ctx, true)
+	if err != nil {
+		return nil, nil, plain(err)
+	}
+	container, err := c.castle.castle()
+	if err != nil {
+		return nil, nil, err
+	}
+	// One after the other, so that the clock goes on in between.
+	for _, name := range []string{"/first", "/second"} {
+		public, err := blog.hugoAnew(ctx, export)
+		if err != nil {
+			return nil, nil, plain(err)
+		}
+		container = container.WithMountedDirectory(name, public)
+	}
+	return container, []string{"castle", "blog", "compare", "--first=/first", "--second=/second"}, nil
 }
 
 // file is what the command writes to made.json with these flags.

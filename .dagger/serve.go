@@ -49,12 +49,17 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
+	return m.serveLayout(built.layout, port)
+}
+
+// serveLayout starts the image of an OCI layout.
+func (m *Castle) serveLayout(layout *dagger.Directory, port int) (*dagger.Service, error) {
 	base, err := m.castle()
 	if err != nil {
 		return nil, err
 	}
 	archive := base.
-		WithMountedDirectory("/image", built.layout).
+		WithMountedDirectory("/image", layout).
 		WithExec([]string{"castle", "blog", "archive", "--layout=/image", "--out=" + made + ".tar"}).
 		File(made + ".tar")
 	return serve(archive, port), nil

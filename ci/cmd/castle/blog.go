@@ -80,7 +80,7 @@ func newExportCommand() *cobra.Command {
 	flags.StringVar(&source.Dir, "source", ".", "the Git working tree")
 	flags.StringVar(&source.Subdir, "path", "blog", "the Hugo site's folder in it")
 	flags.StringVar(&out, "out", "", "the folder to write to")
-	flags.BoolVar(&dirty, "dirty", false, "take the site's folder as it is, for a preview")
+	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's folder as it is, for a look at it")
 	require(command, "out")
 	return command
 }
@@ -94,8 +94,16 @@ func export(ctx context.Context, source worktree.Options, dest string) (exported
 	return exported{Commit: commit, Site: site}, err
 }
 
-// exportDirty names no commit; the time is any that is always the same.
-func exportDirty(_ context.Context, source worktree.Options, dest string) (exported, error) {
+// exportDirty takes a clean tree's commit, as publishing does, and else the
+// site's folder as it is. That names no commit; its time is any that is always
+// the same.
+func exportDirty(ctx context.Context, source worktree.Options, dest string) (exported, error) {
+	if made, err := export(ctx, source, dest); err == nil {
+		return made, nil
+	}
+	if err := os.RemoveAll(dest); err != nil {
+		return exported{}, err
+	}
 	commit := worktree.Commit{SHA: "uncommitted", Short: "uncommitted", Time: time.Unix(1, 0).UTC()}
 	site := filepath.Join(source.Dir, source.Subdir)
 	if info, err := os.Stat(site); err != nil || !info.IsDir() {
