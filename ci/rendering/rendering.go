@@ -51,3 +51,11 @@ func JSON(value any) (string, error) {
 func Code(value string) string {
 	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(value) + "`"
 }
+
+// Count is a number with its noun, which takes an s where there is not one: 1 page, 0 pages.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

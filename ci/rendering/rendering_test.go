@@ -34,3 +34,11 @@ func TestAnUnknownFormatIsRefusedWithThoseThatThereAre(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestANumberAgreesWithItsNoun(t *testing.T) {
+	for n, want := range map[int]string{0: "0 pages", 1: "1 page", 2: "2 pages"} {
+		if got := Count(n, "page"); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

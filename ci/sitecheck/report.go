@@ -71,10 +71,10 @@ func (r Report) Text() string {
 	findings, files := 0, 0 // the columns' widths
 	for _, group := range r.Groups {
 		findings = max(findings, len(strconv.Itoa(group.Findings)))
-		files = max(files, len(count(group.Files, "file")))
+		files = max(files, len(rendering.Count(group.Files, "file")))
 	}
 	for _, group := range r.Groups {
-		fmt.Fprintf(&text, "%-7s  %*d in %*s  %s: %s\n", group.Severity, findings, group.Findings, files, count(group.Files, "file"),
+		fmt.Fprintf(&text, "%-7s  %*d in %*s  %s: %s\n", group.Severity, findings, group.Findings, files, rendering.Count(group.Files, "file"),
 			group.Rule, cut(group.Cause, widest))
 		for _, example := range group.examples {
 			fmt.Fprintf(&text, "    %s\n", example.place())
@@ -108,8 +108,8 @@ func (r Report) Markdown() string {
 
 // summary is the report in a line.
 func (r Report) summary() string {
-	summary := fmt.Sprintf("%s, %s checked: %s, %s", count(r.Pages, "page"), count(r.Links, "link"),
-		count(r.Errors, "error"), count(r.Warnings, "warning"))
+	summary := fmt.Sprintf("%s, %s checked: %s, %s", rendering.Count(r.Pages, "page"), rendering.Count(r.Links, "link"),
+		rendering.Count(r.Errors, "error"), rendering.Count(r.Warnings, "warning"))
 	if r.Known > 0 {
 		summary += fmt.Sprintf(", %d in the baseline", r.Known)
 	}
@@ -129,11 +129,4 @@ func (r Report) stale() string {
 	default:
 		return fmt.Sprintf("%d entries of the baseline no longer occur, or less often: write the baseline anew\n", r.Gone)
 	}
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

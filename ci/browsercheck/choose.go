@@ -1,0 +1,225 @@
+package browsercheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// maxLayouts is how many skeletons are told apart, and maxDetails how many scripts, inline scripts and so on of one
+// sort. A site of 900 pages then gives 6 to 15 pages to open.
+const (
+	maxLayouts = 12
+	maxDetails = 12
+)
+
+// Page is one of the site that stands for others.
+type Page struct {
+	// Path is where it is on the site: /posts/hello/.
+	Path string `json:"path"`
+	// Shows is why it was chosen: what no page before it in the list has.
+	Shows []string `json:"shows"`
+	// Alike counts the site's pages with its layout; one that only sends the visitor on has none.
+	Alike int `json:"alike"`
+
+	status int // what the server is to answer
+}
+
+// choice is what is opened of a site.
+type choice struct {
+	pages   []Page
+	of      int // pages of the site
+	leftOut int // pages that would have to be opened to see everything
+}
+
+// notFoundPage is the file with the answer for what is not there, and notFoundPath an address that is nowhere.
+const (
+	notFoundPage = "404.html"
+	notFoundPath = "/castle-looks-for-a-page-that-is-not-there/"
+)
+
+// choose reads all pages of a built site and takes the fewest that show everything, as far as the greedy way finds them:
+// the page with the most that is new goes first, of equals the one with the shortest path. The home page and that for what
+// is missing are always in it. The site is where it is built for.
+func choose(ctx context.Context, dir string, site *url.URL, limit int) (choice, error) {
+	folder := os.DirFS(dir)
+	files, err := htmlFiles(folder)
+	if err != nil {
+		return choice{}, fmt.Errorf("read the site: %w", err)
+	}
+	traits := make([]*traits, len(files))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range files {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			data, err := fs.ReadFile(folder, name)
+			if err != nil {
+				return err
+			}
+			traits[i], err = readTraits(site, name, data)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return choice{}, fmt.Errorf("read the site: %w", err)
+	}
+	return cover(traits, limit), nil
+}
+
+// readHome reads the home page, without which a folder is no site.
+func readHome(dir string) ([]byte, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder: name the one that the site is built into", dir)
+	}
+	home, err := os.ReadFile(filepath.Join(dir, "index.html"))
+	if err != nil {
+		return nil, fmt.Errorf("%s has no index.html: build the site first, or name the folder that holds its home page", dir)
+	}
+	return home, nil
+}
+
+// htmlFiles sorts shortest first, so that the first of equal pages is the one with the shortest path.
+func htmlFiles(folder fs.FS) ([]string, error) {
+	var files []string
+	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && (strings.HasSuffix(name, ".html") || strings.HasSuffix(name, ".htm")) {
+			files = append(files, name)
+		}
+		return err
+	})
+	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return files, err
+}
+
+func cover(pages []*traits, limit int) choice {
+	chosen := choice{of: len(pages)}
+	level := layoutLevel(pages)
+	alike := map[string]int{}
+	for _, page := range pages {
+		if !page.sendsOn {
+			alike[page.layouts[level]]++
+		}
+	}
+	common := commonDetails(pages)
+	features := make([]map[string]bool, len(pages))
+	missing := map[string]bool{}
+	for i, page := range pages {
+		features[i] = map[string]bool{}
+		if page.sendsOn && page.file != "index.html" {
+			continue // an alias shows nothing of its own
+		}
+		features[i]["layout "+page.layouts[level]] = true
+		for sort, details := range page.details {
+			for detail := range details {
+				if !common[sort][detail] {
+					detail = "of a page's own"
+				}
+				features[i][strings.TrimSpace(sort+" "+detail)] = true
+			}
+		}
+		maps.Copy(missing, features[i])
+	}
+	fresh := func(i int) (shows []string) {
+		for feature := range features[i] {
+			if missing[feature] {
+				shows = append(shows, feature)
+			}
+		}
+		return shows
+	}
+	take := func(i int) {
+		page := Page{Path: pages[i].path(), Shows: []string{}, Alike: alike[pages[i].layouts[level]], status: 200}
+		if pages[i].file == notFoundPage {
+			page.Path, page.status = notFoundPath, 404
+		}
+		for _, feature := range fresh(i) {
+			delete(missing, feature)
+			if !strings.HasPrefix(feature, "layout ") {
+				page.Shows = append(page.Shows, feature)
+			}
+		}
+		slices.Sort(page.Shows)
+		features[i] = nil
+		if len(chosen.pages) == limit {
+			chosen.leftOut++
+			return
+		}
+		chosen.pages = append(chosen.pages, page)
+	}
+	for i, page := range pages {
+		if page.file == "index.html" {
+			take(i)
+		}
+	}
+	for i, page := range pages {
+		if page.file == notFoundPage {
+			take(i)
+		}
+	}
+	for len(missing) > 0 {
+		best, most := 0, 0
+		for i := range pages {
+			if count := len(fresh(i)); count > most {
+				best, most = i, count
+			}
+		}
+		take(best)
+	}
+	return chosen
+}
+
+// layoutLevel is the finest at which the site has no more than maxLayouts.
+func layoutLevel(pages []*traits) int {
+	for level := range layoutLevels {
+		different := map[string]bool{}
+		for _, page := range pages {
+			if !page.sendsOn {
+				different[page.layouts[level]] = true
+			}
+		}
+		if len(different) <= maxLayouts {
+			return level
+		}
+	}
+	return layoutLevels - 1
+}
+
+// commonDetails are those of each sort that are on the most pages. A script that each article brings along is one sort of
+// thing, not hundreds.
+func commonDetails(pages []*traits) map[string]map[string]bool {
+	counts := map[string]map[string]int{}
+	for _, page := range pages {
+		for sort, details := range page.details {
+			for detail := range details {
+				if counts[sort] == nil {
+					counts[sort] = map[string]int{}
+				}
+				counts[sort][detail]++
+			}
+		}
+	}
+	common := map[string]map[string]bool{}
+	for sort, details := range counts {
+		names := slices.SortedFunc(maps.Keys(details), func(a, b string) int {
+			return cmp.Or(cmp.Compare(details[b], details[a]), cmp.Compare(a, b))
+		})
+		common[sort] = map[string]bool{}
+		for _, name := range names[:min(len(names), maxDetails)] {
+			common[sort][name] = true
+		}
+	}
+	return common
+}

@@ -1,0 +1,129 @@
+package browsercheck
+
+import (
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var blog = &url.URL{Scheme: "https", Host: "blog.example", Path: "/"}
+
+var update = flag.Bool("update", false, "write the expected choices anew")
+
+// Each archive is a built site; its comment says what is to be seen, and its last file, want, the pages that are chosen.
+func TestAPageOfEachKindIsChosen(t *testing.T) {
+	archives, err := filepath.Glob("testdata/choose/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("%d archives, %v", len(archives), err)
+	}
+	for _, name := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := len(archive.Files) - 1
+			want, site := string(archive.Files[last].Data), *archive
+			site.Files = site.Files[:last]
+			chosen, err := choose(t.Context(), writeSite(t, string(txtar.Format(&site))), blog, DefaultPages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for _, page := range chosen.pages {
+				fmt.Fprintln(&got, page)
+			}
+			if *update {
+				archive.Files[last].Data = []byte(got.String())
+				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got.String() != want {
+				t.Errorf("chosen are\n%swant\n%s", &got, want)
+			}
+		})
+	}
+}
+
+var letters = strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8", "i", "9", "j")
+
+// large is a site as themes make them: each page has a class, an identifier and a script of its own, and content as it comes.
+func large(articles int) string {
+	var site strings.Builder
+	page := func(path, language, body string) {
+		fmt.Fprintf(&site, "-- %sindex.html --\n<!doctype html><html lang=%s><head><title>%s</title><script src=/js/main.%032x.js></script></head>"+
+			"<body class=\"page-%s\"><header><nav><ul><li>x</ul></nav></header>%s<footer>x</footer></body></html>\n",
+			path, language, path, len(path), strings.Trim(strings.ReplaceAll(path, "/", "-"), "-"), body)
+	}
+	for _, language := range []string{"en", "it"} {
+		folder := strings.TrimPrefix(language+"/", "en/")
+		page(folder, language, "<main><section>hero</section><section><article>a</article></section></main>")
+		page(folder+"tags/", language, "<main><div class=cloud></div></main>")
+		for i := range articles / 2 {
+			body := fmt.Sprintf("<script>var seen_%s = \"posts/%d\"; views(%d)</script>", letters.Replace(fmt.Sprint(i)), i, i)
+			for depth := range i % 9 {
+				body += strings.Repeat("<div>", depth) + "<p>text</p>" + strings.Repeat("</div>", depth)
+			}
+			if i%50 == 7 {
+				body += "<script src=/js/math.js></script>"
+			}
+			aside := ""
+			if i%3 == 0 {
+				aside = "<aside><nav>contents</nav></aside>"
+			}
+			page(fmt.Sprintf("%sposts/%d/", folder, i), language, "<main>"+aside+"<article>"+body+"</article></main>")
+		}
+	}
+	return site.String()
+}
+
+func TestALargeSiteGivesAFewPages(t *testing.T) {
+	chosen, err := choose(t.Context(), writeSite(t, large(900)), blog, DefaultPages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if chosen.of != 904 || len(chosen.pages) < 6 || len(chosen.pages) > 25 || chosen.leftOut != 0 {
+		t.Errorf("%d of %d are chosen, %d left out: %v", len(chosen.pages), chosen.of, chosen.leftOut, chosen.pages)
+	}
+	shown := fmt.Sprint(chosen.pages)
+	for _, want := range []string{"/tags/", "/js/math.js", "inline script of a page's own"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%s is shown by none of %s", want, shown)
+		}
+	}
+	if strings.Contains(shown, "/it/") {
+		t.Errorf("a language is a kind of its own: %s", shown)
+	}
+}
+
+func TestPagesThatAreTooManyAreCounted(t *testing.T) {
+	folder := writeSite(t, large(100))
+	all, err := choose(t.Context(), folder, blog, DefaultPages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := choose(t.Context(), folder, blog, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(few.pages) != 2 || few.leftOut != len(all.pages)-2 || few.pages[0].Path != "/" {
+		t.Errorf("%d are chosen, %d left out, of %d: %v", len(few.pages), few.leftOut, len(all.pages), few.pages)
+	}
+}
+
+func TestAFolderThatIsNoSiteIsRefused(t *testing.T) {
+	for folder, want := range map[string]string{
+		filepath.Join(t.TempDir(), "missing"): "is not a folder",
+		t.TempDir():                           "has no index.html",
+	} {
+		if _, err := readHome(folder); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}
