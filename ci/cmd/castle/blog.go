@@ -32,7 +32,8 @@ const (
 func newBlogCommand() *cobra.Command {
 	command := group("blog", "The steps of publish-blog; they run inside castle's containers")
 	command.AddCommand(newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
-		newArchiveCommand(), newPublishCommand(), newWaitBlogCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(), newPullCommand(), newCompareCommand())
+		newArchiveCommand(), newPublishCommand(), newWaitBlogCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
+		newBrowseCommand(), newPullCommand(), newCompareCommand())
 	return command
 }
 

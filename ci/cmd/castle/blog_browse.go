@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/browsercheck"
+)
+
+func newBrowseCommand() *cobra.Command {
+	var options browsercheck.Options
+	var format string
+	command := &cobra.Command{
+		Use:   "browse",
+		Short: "Open every kind of page of a served site in Chromium; list what its headers break",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := browsercheck.Check(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			if err := render(cmd, report, format); err != nil {
+				return err
+			}
+			if report.Errors() > 0 {
+				return exitError(1)
+			}
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.URL, "url", "", "where the site is served (http://site:8080)")
+	flags.StringVar(&options.Dir, "site", "", "the built site, from which pages are chosen")
+	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is built for; default: that of its home page's canonical link")
+	flags.IntSliceVar(&options.Widths, "width", browsercheck.DefaultWidths, "the window's width in CSS pixels; below 768 a phone's")
+	flags.IntVar(&options.Pages, "pages", browsercheck.DefaultPages, "open no more pages than this")
+	flags.DurationVar(&options.PageDeadline, "page-deadline", browsercheck.DefaultPageDeadline, "for one page at one width")
+	flags.DurationVar(&options.Deadline, "deadline", browsercheck.DefaultDeadline, "for all of them")
+	flags.StringVar(&options.Program, "browser", "", "the browser's name or path; default: Chromium by any of its names")
+	flags.BoolVar(&options.Offline, "offline", false, "let the browser find no host but the site's")
+	flags.StringVar(&options.Screenshots, "screenshots", "", "a folder for a picture of each page at each width")
+	addFormatFlag(command, &format)
+	require(command, "url", "site")
+	return command
+}
