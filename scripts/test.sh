@@ -8,6 +8,7 @@ export CASTLE=$1 CASTLE_CACHE=$2
 # What the tests use beside Go and Git. The engine's own packages are installed
 # by `castle setup`.
 packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns chromium git-lfs)
+command -v npm >/dev/null || packages+=(npm) # Node.js from elsewhere has its own
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$CASTLE" packages "${packages[@]}"
 fi

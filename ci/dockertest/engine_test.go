@@ -56,7 +56,7 @@ func newMirror(t *testing.T, cache string, list images.List) int {
 	folder := filepath.Join(cache, "mirror")
 	_, err := mirror.Build(t.Context(), mirror.BuildOptions{
 		Cache: folder, List: list, Log: output{t},
-		Tools: gotool.Builder{Cache: filepath.Join(cache, "tools"), Log: output{t}}.Build,
+		Tools: gotool.Builder{Cache: filepath.Join(cache, "tools"), Install: debian.Install, Log: output{t}}.Build,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	if err != nil {
 		return errors.New("the go command is not on PATH: install Go 1.26 or newer from https://go.dev/dl")
 	}
-	if err := recipe.compiler(ctx); err != nil {
+	if err := b.builder.compiler(ctx, recipe); err != nil {
 		return err
 	}
 	start := time.Now()

@@ -28,8 +28,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"tazlab.net/castle/ci/debian"
 )
 
 //go:embed recipes
@@ -135,6 +133,9 @@ type Builder struct {
 	// Scratch is the folder of the compiler's cache, kept for the next build.
 	// Empty: a folder that lives as long as a Batch.
 	Scratch string
+	// Install installs Debian packages that are missing: a compiler, for the few
+	// recipes that need one.
+	Install func(ctx context.Context, packages ...string) error
 	// Log gets a line when a build starts and ends. Nil: no lines.
 	Log io.Writer
 }
@@ -174,14 +175,17 @@ func (r Recipe) cgo() []string {
 }
 
 // compiler makes sure that there is one, where the recipe needs it.
-func (r Recipe) compiler(ctx context.Context) error {
-	if len(r.Compiler) == 0 {
+func (b Builder) compiler(ctx context.Context, recipe Recipe) error {
+	if len(recipe.Compiler) == 0 {
 		return nil
 	}
 	if _, err := exec.LookPath("g++"); err == nil {
 		return nil
 	}
-	return debian.Install(ctx, r.Compiler...)
+	if b.Install == nil {
+		return fmt.Errorf("there is no C++ compiler: apt-get install %s", strings.Join(recipe.Compiler, " "))
+	}
+	return b.Install(ctx, recipe.Compiler...)
 }
 
 func (b Builder) logf(format string, args ...any) {

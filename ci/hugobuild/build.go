@@ -69,8 +69,8 @@ func Build(ctx context.Context, opts Options) error {
 	return unpinned(opts.Site, pinned)
 }
 
-// environment is Hugo's. Sass and PostCSS are never taken from the cache in place of a program that is missing, or a
-// build would succeed or fail by what was built before.
+// environment is Hugo's. Style sheets are compiled always, even where the site's configuration would take them from the
+// resources folder, or a build would succeed or fail by what was built before.
 func environment(ctx context.Context, opts Options, home string) ([]string, error) {
 	env := []string{
 		"HOME=" + home,

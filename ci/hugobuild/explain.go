@@ -33,7 +33,8 @@ var (
 		`proxyconnect|EAI_AGAIN|ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH`)
 
 	goTooNew      = regexp.MustCompile(`(\S+) requires go >= (\S+) \(running go (\S+?)[;)]`)
-	moduleFailure = regexp.MustCompile(`failed to (?:download modules|get \[)`)
+	moduleFailure = regexp.MustCompile(`failed to (?:(?:download|list) modules|get \[)`)
+	neverReleased = regexp.MustCompile(`unknown revision|invalid version|malformed|invalid pseudo-version`)
 	moduleName    = regexp.MustCompile(`(?m)^go: (?:downloading )?([^\s@]+@[^\s:]+):? *(.*(?:\n\t.*)*)`)
 	theme         = regexp.MustCompile(`module "([^"]+)" not found in`)
 	noBinary      = regexp.MustCompile(`binary with name "([^"]+)" not found`)
@@ -61,11 +62,11 @@ func moduleUnreachable(_, said string) error {
 	// The last line of several is the cause, the first ones are who asked for it.
 	why := strings.Split(strings.TrimSpace(match[2]), "\n")
 	module, cause := match[1], strings.TrimSpace(why[len(why)-1])
-	if unreachable.MatchString(match[2]) {
-		return fmt.Errorf("the Hugo module %s cannot be downloaded here (%s): run hugo mod vendor where it can and commit _vendor, "+
-			"or name a proxy that can be reached as module.proxy in Hugo's configuration", module, cause)
+	if neverReleased.MatchString(cause) {
+		return fmt.Errorf("the Hugo module %s does not exist (%s): correct its version in go.mod, and commit go.mod and go.sum", module, cause)
 	}
-	return fmt.Errorf("the Hugo module %s is not to be had (%s): correct its version in go.mod, and commit go.mod and go.sum", module, cause)
+	return fmt.Errorf("the Hugo module %s cannot be downloaded here (%s): run hugo mod vendor where it can and commit _vendor, "+
+		"or name a proxy that has it as module.proxy in Hugo's configuration", module, cause)
 }
 
 func themeMissing(_, said string) error {
@@ -135,7 +136,7 @@ func resourceUnreachable(_, said string) error {
 		return nil
 	}
 	return fmt.Errorf("%s, which the site fetches while it is built, cannot be reached here (%s): commit the file to the site's assets instead",
-		match[1], match[2])
+		match[1], strings.TrimRight(match[2], "."))
 }
 
 var (

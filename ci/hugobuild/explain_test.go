@@ -24,7 +24,13 @@ func TestWhatHugoLacksIsSaidInOneLineWithTheWayOut(t *testing.T) {
 		"a version that was never released": {
 			said: "go: github.com/imfing/hextra@v9.9.9: invalid version: unknown revision v9.9.9\n" +
 				"ERROR failed to load modules: failed to download modules: failed to execute 'go [mod download]'\n",
-			want: []string{"github.com/imfing/hextra@v9.9.9 is not to be had (invalid version: unknown revision v9.9.9)", "correct its version in go.mod"},
+			want: []string{"github.com/imfing/hextra@v9.9.9 does not exist (invalid version: unknown revision v9.9.9)", "correct its version in go.mod"},
+		},
+		"a module that the proxy does not give": {
+			said: "go: github.com/twbs/bootstrap@v5.3.6+incompatible: reading https://proxy.example/github.com/twbs/bootstrap/@v/v5.3.6+incompatible.info: 403 Forbidden\n" +
+				"\tserver response: This module version is not available.\n" +
+				"ERROR failed to load modules: failed to list modules: failed to execute 'go [list -m -json all]': go: github.com/twbs/bootstrap\n",
+			want: []string{"the Hugo module github.com/twbs/bootstrap@v5.3.6+incompatible cannot be downloaded here (server response", "hugo mod vendor"},
 		},
 		"a module for a newer Go": {
 			said: "go: go.mod requires go >= 1.99 (running go 1.26.4; GOTOOLCHAIN=local)\nERROR failed to load modules: failed to download modules: failed\n",

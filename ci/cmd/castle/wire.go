@@ -56,7 +56,7 @@ func (h *host) add(command *cobra.Command) {
 func (h *host) mirrorCache() string { return filepath.Join(h.cache, "mirror") }
 
 func (h *host) tools(log io.Writer) gotool.Builder {
-	return gotool.Builder{Cache: filepath.Join(h.cache, "tools"), Log: log}
+	return gotool.Builder{Cache: filepath.Join(h.cache, "tools"), Install: debian.Install, Log: log}
 }
 
 func (h *host) list() (images.List, error) {
