@@ -35,7 +35,7 @@ type Options struct {
 	// Dir is the built site, for example Hugo's public folder: pages are chosen from it.
 	Dir string
 	// BaseURL is what the site is built for, for example https://example.org/blog/. The browser sees the site there. Empty:
-	// scheme and host of the home page's canonical link; without one, URL.
+	// scheme and host of the home page's canonical link; without one, a name that nobody has, by HTTPS.
 	BaseURL string
 	// Widths of the window, in CSS pixels. Below 768 it is a phone's. Empty: DefaultWidths.
 	Widths []int
@@ -106,7 +106,7 @@ func Check(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	base, err := o.address(server)
+	base, err := o.address()
 	if err != nil {
 		return Report{}, err
 	}
@@ -185,7 +185,7 @@ func Check(ctx context.Context, o Options) (Report, error) {
 }
 
 // address is where the browser is to see the site.
-func (o *Options) address(server *url.URL) (*url.URL, error) {
+func (o *Options) address() (*url.URL, error) {
 	home, err := readHome(o.Dir)
 	if err != nil {
 		return nil, err
@@ -193,10 +193,7 @@ func (o *Options) address(server *url.URL) (*url.URL, error) {
 	if o.BaseURL != "" {
 		return url.Parse(o.BaseURL)
 	}
-	if site := webref.SiteOf(home); site != webref.UnknownSite {
-		return site, nil
-	}
-	return server, nil
+	return webref.SiteOf(home), nil
 }
 
 func pictureName(v view) string {

@@ -122,9 +122,12 @@ func (w *watcher) leave(current cdp.LoaderID) {
 	}
 }
 
+// openerIgnored begins what the browser says of a site that is built for an address without TLS. Nothing breaks by it.
+const openerIgnored = "The Cross-Origin-Opener-Policy header has been ignored"
+
 // entry is what the browser itself writes to the console. What it says of the network is known from the requests.
 func (w *watcher) entry(entry *log.Entry) {
-	if entry.Level == log.EntryLevelError && entry.Source != log.EntrySourceNetwork {
+	if entry.Level == log.EntryLevelError && entry.Source != log.EntrySourceNetwork && !strings.HasPrefix(entry.Text, openerIgnored) {
 		w.problems = append(w.problems, problem{ruleConsole, firstLine(entry.Text), w.place(entry.URL, entry.LineNumber)})
 	}
 }

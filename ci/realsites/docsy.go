@@ -34,7 +34,8 @@ func writeDocsy(t *tree) error {
 		return err
 	}
 	for _, edit := range []struct{ old, replacement string }{
-		{"theme: [docsy]\n", "module:\n  imports:\n    - path: github.com/google/docsy\n"},
+		{"theme: [docsy]\n", ""},
+		{"module:\n", "module:\n  imports:\n    - path: github.com/google/docsy\n"},
 		{"enableGitInfo: true\n", "enableGitInfo: true\nrefLinksErrorLevel: warning\n"},
 	} {
 		if err := t.edit("hugo.yaml", edit.old, edit.replacement); err != nil {
