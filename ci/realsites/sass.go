@@ -1,5 +1,7 @@
 package realsites
 
+import "path/filepath"
+
 // sass is a site without a theme that compiles Bootstrap by Dart Sass, as Hugo's documentation recommends now.
 var sass = Site{
 	Name:  "sass",
@@ -9,6 +11,14 @@ var sass = Site{
 
 func writeSass(t *tree) error {
 	if err := t.vendor(vendored{"github.com/twbs/bootstrap", []string{"scss", "dist/js"}}); err != nil {
+		return err
+	}
+	// A module's zip has no folder of the name vendor. Docsy brings what Bootstrap loses by that.
+	docsy, err := t.theme("github.com/google/docsy")
+	if err != nil {
+		return err
+	}
+	if err := t.copy(filepath.Join(docsy, "assets/_vendor/bootstrap/scss"), "assets/scss/bootstrap/vendor"); err != nil {
 		return err
 	}
 	return t.write(map[string]string{
@@ -32,7 +42,7 @@ target = "assets/js/bootstrap"
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ .Title }}</title>
-{{ with resources.Get "scss/main.scss" | css.Sass (dict "transpiler" "dartsass" "outputStyle" "compressed" "silenceDeprecations" (slice "import" "global-builtin" "color-functions" "mixed-decls")) | fingerprint }}
+{{ with resources.Get "scss/main.scss" | css.Sass (dict "transpiler" "dartsass" "outputStyle" "compressed" "silenceDeprecations" (slice "color-functions" "mixed-decls")) | fingerprint }}
 <link rel="stylesheet" href="{{ .RelPermalink }}" integrity="{{ .Data.Integrity }}">
 {{ end }}
 </head>

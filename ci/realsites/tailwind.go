@@ -29,6 +29,8 @@ func writeTailwind(t *tree) error {
 		"hugo.toml": `baseURL = "https://example.org/"
 title = "Tailwind"
 locale = "en"
+[security.exec]
+allow = ["^(dart-)?sass$", "^go$", "^git$", "^node$", "^tailwindcss$"]
 [build.buildStats]
 enable = true
 [[build.cachebusters]]
