@@ -30,7 +30,7 @@ step "vet, lint, unit and integration tests"
 scripts/check.sh -count=1
 
 step "the engine"
-variables=$("$CASTLE" setup --group=create --cache="$CASTLE_CACHE")
+variables=$("$CASTLE" setup --group=create,browser --cache="$CASTLE_CACHE")
 eval "$variables"
 
 step "create, against the proving ground"

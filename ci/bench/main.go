@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"tazlab.net/castle/ci/realsites"
@@ -28,7 +29,7 @@ type options struct {
 	pages, runs int
 	root, hugo  string
 	castle      string
-	only        string
+	only, site  string
 }
 
 func main() {
@@ -39,6 +40,7 @@ func main() {
 	flag.StringVar(&o.hugo, "hugo", "hugo", "the hugo command for the plain sequence")
 	flag.StringVar(&o.castle, "castle", "castle", "castle's program, for its memory")
 	flag.StringVar(&o.only, "only", "", "measure one part only: sites or rollouts")
+	flag.StringVar(&o.site, "site", "", "measure only the sites whose names begin with this, such as Blowfish")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -130,6 +132,9 @@ func measureSites(ctx context.Context, o options) error {
 	var rows []row
 	var memory []string
 	for _, site := range sites {
+		if !strings.HasPrefix(site.name, o.site) {
+			continue
+		}
 		measured, err := measure(ctx, o, site)
 		if err != nil {
 			return fmt.Errorf("%s: %w", site.name, err)
