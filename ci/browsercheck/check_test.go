@@ -138,6 +138,16 @@ func TestASiteInOrderHasNoFindings(t *testing.T) {
 	}
 }
 
+// The browser ignores the opener policy over plain HTTP and says so on each page.
+func TestASiteThatIsBuiltForAnAddressWithoutTLSIsInOrder(t *testing.T) {
+	expect(t, look(t, `
+-- index.html --
+<!doctype html><html lang="en"><head><meta charset="utf-8"><title>page</title><link rel="canonical" href="http://site.example/"></head><body>home
+`, func(o *Options) {
+		o.URL = serve(t, o.Dir, map[string]string{"Content-Security-Policy": strict, "Cross-Origin-Opener-Policy": "same-origin"})
+	}))
+}
+
 func TestWhatIsTheSameWithoutTheHeadersIsNotCounted(t *testing.T) {
 	report := look(t, `
 -- index.html --
