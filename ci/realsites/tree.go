@@ -97,7 +97,11 @@ func (t *tree) submodule(from, to string) error {
 	if err := t.commit(origin, "Write the theme"); err != nil {
 		return err
 	}
-	return t.git(t.dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", origin, to)
+	if err := t.git(t.dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", origin, to); err != nil {
+		return err
+	}
+	// Another folder on this machine would be another commit.
+	return t.git(t.dir, "config", "--file=.gitmodules", "submodule."+to+".url", "https://example.org/"+path.Base(to)+".git")
 }
 
 func (t *tree) commit(dir, subject string) error {

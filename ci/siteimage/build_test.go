@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/errgroup"
@@ -516,5 +518,28 @@ func TestAnImageSaysWhatItWasMadeFromInLabelsAndAnnotations(t *testing.T) {
 	}
 	if manifest, err = index.RawManifest(); err != nil || !inputs.OfManifest(manifest).Same(o.Inputs) {
 		t.Errorf("index %s, %v", manifest, err)
+	}
+}
+
+// An engine names the image that it first pulled a layer from, in a base that has no history of its own.
+func TestWhatTheEngineSaysOfItsPullIsNotInTheImage(t *testing.T) {
+	o := newOptions(t, writeSite(t, smallSite()))
+	o.BaseDigest = "sha256:" + strings.Repeat("ab", 32)
+	var digests [2]string
+	for i, from := range []string{"pulled from nginx:1@sha256:aa", "pulled from golang:1@sha256:bb"} {
+		config, err := o.Base.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config = config.DeepCopy()
+		config.History = []v1.History{{Created: v1.Time{Time: time.Unix(int64(i), 0)}, CreatedBy: from, Comment: "buildkit.exporter.image.v0"}}
+		if o.Base, err = mutate.ConfigFile(o.Base, config); err != nil {
+			t.Fatal(err)
+		}
+		_, report := mustBuild(t, o)
+		digests[i] = report.Digest
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("got %q", digests)
 	}
 }

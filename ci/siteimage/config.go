@@ -16,6 +16,10 @@ const (
 	unprivilegedID = "65532:65532"
 )
 
+// engineHistory marks what an engine's exporter adds to a history. Source: moby/buildkit, exporter/containerimage/writer.go,
+// normalizeLayersAndHistory.
+const engineHistory = "buildkit.exporter.image.v0"
+
 // configure makes the image's configuration, all but the file system: the base's, with what makes it the site's server.
 func configure(o Options, ours []*layer) (*v1.ConfigFile, error) {
 	base, err := o.Base.ConfigFile()
@@ -29,8 +33,12 @@ func configure(o Options, ours []*layer) (*v1.ConfigFile, error) {
 		History: slices.Clone(base.History), Config: *base.Config.DeepCopy(),
 	}
 	for i := range config.History {
-		// An engine that exports a base writes the time of its own pull here.
+		// An engine that exports a base writes the time of its own pull here, and, where the base has no history, from
+		// which image it first pulled the layer, which may have been another one with the same layer.
 		config.History[i].Created = v1.Time{}
+		if config.History[i].Comment == engineHistory {
+			config.History[i] = v1.History{}
+		}
 	}
 
 	// The base's entry point may edit the configuration at start, which a read-only root file system forbids.
