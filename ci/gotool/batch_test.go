@@ -1,10 +1,13 @@
 package gotool
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,7 +87,15 @@ func TestWithoutACompilerTheErrorNamesItsPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder)
-	if _, err := (Builder{Cache: t.TempDir()}).Build(t.Context(), "hugo"); err == nil || !strings.Contains(err.Error(), "install the Debian packages g++") {
+	if _, err := (Builder{Cache: t.TempDir()}).Build(t.Context(), "hugo"); err == nil || !strings.Contains(err.Error(), "apt-get install g++") {
 		t.Errorf("got %v", err)
+	}
+	var asked []string
+	refuse := func(_ context.Context, packages ...string) error {
+		asked = packages
+		return errors.New("no root")
+	}
+	if _, err := (Builder{Cache: t.TempDir(), Install: refuse}).Build(t.Context(), "hugo"); err == nil || !strings.Contains(err.Error(), "no root") || !slices.Equal(asked, []string{"g++"}) {
+		t.Errorf("asked for %q, got %v", asked, err)
 	}
 }
