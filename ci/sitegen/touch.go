@@ -12,7 +12,12 @@ var frontMatterEnd = []byte("\n---\n")
 // semicolon, so each call changes the page again. Title, date and the number of words stay, and so does the file's length.
 //
 // It fails if there is no such page, or if its text has no comma left.
-func Touch(dir string, page int) error { return TouchFile(pagePath(dir, page)) }
+func Touch(dir string, page int) error {
+	if err := TouchFile(pagePath(dir, page)); err != nil {
+		return fmt.Errorf("page %d: %w", page, err)
+	}
+	return nil
+}
 
 // TouchFile does the same to a file with a text of Page.
 func TouchFile(path string) error {
