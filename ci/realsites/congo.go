@@ -4,9 +4,10 @@ import "path/filepath"
 
 // congo is a theme in a folder of the site, with its example content in English and Japanese.
 var congo = Site{
-	Name:  "congo",
-	About: "Congo as a folder of the site, English and Japanese, its own example content",
-	write: writeCongo,
+	Name:   "congo",
+	About:  "Congo as a folder of the site, English and Japanese, its own example content",
+	Varies: "the theme shuffles digits for the ids of charts",
+	write:  writeCongo,
 }
 
 func writeCongo(t *tree) error {

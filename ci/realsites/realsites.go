@@ -18,6 +18,8 @@ type Site struct {
 	About string
 	// Fetches is what building it asks the network for; empty for nothing.
 	Fetches string
+	// Varies is what makes two builds of it differ and is not castle's to settle; empty where they are equal.
+	Varies string
 	// Sample is set for the few that every run of the tests publishes.
 	Sample bool
 
