@@ -182,17 +182,20 @@ func TestThisBlogPassesItsOwnChecks(t *testing.T) {
 }
 
 func TestTheFindingsOfABlogAreAFileAndABaselineThatItPasses(t *testing.T) {
-	source := newBlog(t)
-	write(t, filepath.Join(source, "blog/content/broken.md"), "---\ntitle: Broken\n---\n\n[gone](/gone/)\n")
-	if done := call(t, nil, "check-blog", "--source="+source); done.err == nil || !strings.Contains(done.stderr, "broken-link: /gone/") {
+	of := []string{"--path=.", "--source=" + newSite(t, map[string]string{
+		"hugo.toml":         "baseURL = 'https://example.org/'\ntitle = 'Links'\nlocale = 'en'\n",
+		"layouts/home.html": `<!doctype html><html lang="en"><head><title>Links</title></head><body><h1>Links</h1><a href="/gone/">gone</a></body></html>`,
+		"content/_index.md": "---\ntitle: Links\n---\n",
+	})}
+	if done := call(t, nil, append([]string{"check-blog"}, of...)...); done.err == nil || !strings.Contains(done.stderr, "broken-link: /gone/") {
 		t.Errorf("%v\n%s", done.err, done.stderr)
 	}
-	if findings := mustCall(t, nil, "blog-findings", "--source="+source, "contents"); !strings.Contains(findings, `"cause": "/gone/"`) {
+	if findings := mustCall(t, nil, append(append([]string{"blog-findings"}, of...), "contents")...); !strings.Contains(findings, `"cause": "/gone/"`) {
 		t.Errorf("the findings are %s", findings)
 	}
 	baseline := filepath.Join(t.TempDir(), "baseline.json")
-	mustCall(t, nil, "blog-baseline", "--source="+source, "export", "--path="+baseline)
-	if text := mustCall(t, nil, "check-blog", "--source="+source, "--baseline="+baseline); !strings.Contains(text, "in the baseline") {
+	mustCall(t, nil, append(append([]string{"blog-baseline"}, of...), "export", "--path="+baseline)...)
+	if text := mustCall(t, nil, append(append([]string{"check-blog"}, of...), "--baseline="+baseline)...); !strings.Contains(text, "in the baseline") {
 		t.Errorf("the check says %s", text)
 	}
 }
