@@ -63,6 +63,8 @@ func (m *Castle) CheckBlog(
 	switch {
 	case browser && twice:
 		return "", errors.New("--browser and --twice are two looks: ask for one at a time")
+	case (browser || twice) && (len(languages) > 0 || len(ignore) > 0 || baseline != nil):
+		return "", errors.New("--languages, --ignore and --baseline are for the findings: they go neither with --browser nor with --twice")
 	case offline && !browser:
 		return "", errors.New("--offline is for --browser: without it no other host is asked")
 	case browser:
@@ -75,9 +77,6 @@ func (m *Castle) CheckBlog(
 		return "", err
 	}
 	if baseline != nil {
-		if browser || twice {
-			return "", errors.New("--baseline goes neither with --browser nor with --twice")
-		}
 		container = container.WithMountedFile("/baseline.json", baseline)
 		args = append(args, "--baseline=/baseline.json")
 	}
