@@ -22,10 +22,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
-	"tazlab.net/castle/ci/git"
-	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/publish"
-	"tazlab.net/castle/ci/registry"
 )
 
 const manifestPath = "apps/base/hugo-blog/hugo-blog.yaml"

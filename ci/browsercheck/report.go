@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // Rules: what can be wrong.

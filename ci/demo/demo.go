@@ -19,9 +19,9 @@ import (
 	"syscall"
 	"time"
 
+	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/daemon"
 	"tazlab.net/castle/ci/engine"
-	"tazlab.net/castle/ci/git"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/setup"
 )

@@ -18,8 +18,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"tazlab.net/castle/ci/gitserver"
-	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/base/registry"
 )
 
 //go:embed all:tazlab-k8s

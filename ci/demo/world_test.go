@@ -12,9 +12,9 @@ import (
 	"testing/fstest"
 	"time"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/gitserver"
 	"tazlab.net/castle/ci/manifest"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tazlab.net/castle/ci/filelock"
+	"tazlab.net/castle/ci/base/filelock"
 )
 
 // folder holds all files of one daemon. Its lock is held as long as the process

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/publish"
-	"tazlab.net/castle/ci/registry"
 	"tazlab.net/castle/ci/testworld"
 )
 

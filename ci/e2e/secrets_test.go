@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/testworld"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/testworld"
 )
 

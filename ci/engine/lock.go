@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tazlab.net/castle/ci/filelock"
+	"tazlab.net/castle/ci/base/filelock"
 )
 
 // lock makes sure that one command at a time starts or stops the engine.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // Kinds of failure that this package adds to those of package git.

@@ -15,8 +15,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"tazlab.net/castle/ci/git"
-	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/manifest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // DefaultBranch is where a Repository without a branch is read and pushed.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // forms are the shapes in which the token could be left somewhere.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/manifest"
 )
 

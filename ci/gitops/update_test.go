@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/git"
-	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/manifest"
 	"tazlab.net/castle/ci/testneeds"
 )

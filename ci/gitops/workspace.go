@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // localRef is where the workspace keeps the tip it fetched, apart from the names of the remote.

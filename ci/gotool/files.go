@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tazlab.net/castle/ci/copytree"
+	"tazlab.net/castle/ci/base/copytree"
 )
 
 // ownPrefix marks what a recipe brings itself, as a replace line does that

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"tazlab.net/castle/ci/copytree"
+	"tazlab.net/castle/ci/base/copytree"
 )
 
 // npmTimeout bounds the download of all packages.

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 
-	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/siteimage/ocilayout"
 )
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/base/registry"
 )
 
 func TestAPassingMoodIsOutlasted(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/copytree"
+	"tazlab.net/castle/ci/base/copytree"
 )
 
 // ChartsFile is the list of charts within the folder terragrunt.

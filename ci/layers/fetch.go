@@ -17,7 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/copytree"
+	"tazlab.net/castle/ci/base/copytree"
 )
 
 // Limits of what is fetched, against a server that sends without end.

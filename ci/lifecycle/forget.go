@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/filelock"
 )
 
 // Forget empties a sandbox: the world in its folder and the cluster's states and records. It is refused for any other

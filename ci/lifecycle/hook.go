@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster"
 	"tazlab.net/castle/ci/ready"
-	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/talos"
 	"tazlab.net/castle/ci/timeline"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/timeline"
 )
 

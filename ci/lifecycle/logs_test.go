@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/timeline"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/terragrunt"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster"
 	charts "tazlab.net/castle/ci/layers"
-	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/timeline"
 )
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster"
 	"tazlab.net/castle/ci/ready"
-	"tazlab.net/castle/ci/redact"
 	"tazlab.net/castle/ci/secrets"
 	"tazlab.net/castle/ci/timeline"
 )

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"tazlab.net/castle/ci/filelock"
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/timeline"
 )
 

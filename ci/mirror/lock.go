@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"tazlab.net/castle/ci/filelock"
+	"tazlab.net/castle/ci/base/filelock"
 )
 
 // lock holds the file until unlock is called or the process ends. While another process holds it, it says so once and

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/base/registry"
 )
 
 // DefaultAddr is where Serve listens, and what an engine on the same machine is pointed at.

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/images"
-	"tazlab.net/castle/ci/registry"
 )
 
 // hub is a registry on disk behind a server that counts what is sent to it.

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/rendering"
 )
 
 // History is what was published when, newest first.

@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/gitops"
 	"tazlab.net/castle/ci/imagepush"
-	"tazlab.net/castle/ci/registry"
 	"tazlab.net/castle/ci/worktree"
 )
 

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // Result is what a publish did, or in a dry run what it would do. Its JSON

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // Waiter waits until a cluster runs what was published.

@@ -16,12 +16,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/gitserver"
 	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/manifest"
-	"tazlab.net/castle/ci/registry"
 	"tazlab.net/castle/ci/siteimage/ocilayout"
 	"tazlab.net/castle/ci/worktree"
 )

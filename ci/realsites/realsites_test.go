@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // A site's image can be looked for in a registry only when its commit is the same each time.

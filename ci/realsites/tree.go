@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"strings"
 
-	"tazlab.net/castle/ci/copytree"
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/copytree"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // tree is a working tree that is being written.

@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 func TestSecretsDoNotLeakByPrinting(t *testing.T) {

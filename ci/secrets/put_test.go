@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 func (w *world) kept(name string) string {

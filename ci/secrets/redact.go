@@ -3,7 +3,7 @@ package secrets
 import (
 	"strings"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // Names whose values are no secret: hiding a user's name such as "git" would spoil every log.

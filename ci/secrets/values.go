@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // Values holds resolved secrets. Printed, logged or encoded in any way it shows names only; a value leaves it by Get, All

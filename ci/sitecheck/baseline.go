@@ -6,7 +6,7 @@ import (
 	"os"
 	"regexp"
 
-	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // Baseline are the findings that a site had when it was written, counted by rule, cause and file. Lines are not in it: in a

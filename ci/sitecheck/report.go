@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // Finding is one thing to mend.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // Report is what differs between two builds. Its JSON form is part of the interface: fields are added, never renamed.

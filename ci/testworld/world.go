@@ -13,9 +13,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"tazlab.net/castle/ci/git"
-	"tazlab.net/castle/ci/gitserver"
-	"tazlab.net/castle/ci/registry"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/base/registry"
 )
 
 // ManifestPath is where the GitOps repository names the image.

@@ -5,7 +5,7 @@ package timeline
 import (
 	"time"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // Kinds of events.

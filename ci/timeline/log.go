@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // maxEvent is how long a line may be, in bytes: what is written at once does not mix with other processes' lines.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/redact"
-	"tazlab.net/castle/ci/redact/redacttest"
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/redact/redacttest"
 )
 
 // The log is redacted when it is written; where a process does not know a value, still whatever is made of the log is.

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tazlab.net/castle/ci/redact"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // File modes of Git's tree objects.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // Commit is what would be published.

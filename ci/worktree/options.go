@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // Options name what is to be published.

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // NotPushedError says that a commit is on no branch and no tag of the remote, so that nobody else could find what was

@@ -18,8 +18,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tazlab.net/castle/ci/base/copytree"
 	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/copytree"
 	"tazlab.net/castle/ci/lifecycle"
 	"tazlab.net/castle/ci/ready"
 	"tazlab.net/castle/ci/terragrunt"

@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/forward"
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/forward"
+	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/gitops"
 	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/publish"
-	"tazlab.net/castle/ci/rendering"
 	"tazlab.net/castle/ci/sitesettle"
 	"tazlab.net/castle/ci/worktree"
 )

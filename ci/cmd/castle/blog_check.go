@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/rendering"
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/sitecheck"
 	"tazlab.net/castle/ci/siteheaders"
 )

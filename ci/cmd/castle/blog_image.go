@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/base/version"
 	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/inputs"
 	"tazlab.net/castle/ci/siteheaders"
 	"tazlab.net/castle/ci/siteimage"
 	"tazlab.net/castle/ci/siteimage/ocilayout"
-	"tazlab.net/castle/ci/version"
 )
 
 func newImageCommand() *cobra.Command {

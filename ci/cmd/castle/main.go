@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/version"
+	"tazlab.net/castle/ci/base/version"
 )
 
 func main() {

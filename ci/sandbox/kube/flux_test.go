@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/base/gitserver"
 )
 
 const fluxOverlay = `

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing/fstest"
 
-	"tazlab.net/castle/ci/gitserver"
+	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 

@@ -19,9 +19,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/filelock"
-	"tazlab.net/castle/ci/registry"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/kube"
 	"tazlab.net/castle/ci/sandbox/profile"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 )
 
 // protectHook refuses updates of the branches named by the repository's castle.protected settings.

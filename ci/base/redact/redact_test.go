@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"tazlab.net/castle/ci/redact/redacttest"
+	"tazlab.net/castle/ci/base/redact/redacttest"
 )
 
 func TestCanariesAreTakenOutOfEveryForm(t *testing.T) {

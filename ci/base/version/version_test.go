@@ -9,7 +9,7 @@ import (
 
 // The changelog's newest release and the version must tell the same story.
 func TestTheVersionIsTheChangelogsNewestOrComesAfterIt(t *testing.T) {
-	text, err := os.ReadFile("../../CHANGELOG.md")
+	text, err := os.ReadFile("../../../CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"tazlab.net/castle/ci/git"
+	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/testneeds"
 )
 
