@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
-	"tazlab.net/castle/ci/daemon"
-	"tazlab.net/castle/ci/engine"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/setup"
+	"tazlab.net/castle/ci/setup/daemon"
+	"tazlab.net/castle/ci/setup/daggerengine"
 )
 
 // Demo is one demonstration of a checkout.
@@ -113,7 +113,7 @@ func (d Demo) engine(ctx context.Context) (setup.Plan, error) {
 		return setup.Plan{}, err
 	}
 	plan, err := d.Setup.Ready(ctx)
-	if err == nil && plan.Kind == setup.Built && before.State != engine.Running {
+	if err == nil && plan.Kind == setup.Built && before.State != daggerengine.Running {
 		err = os.WriteFile(d.startedEngine(), nil, 0o644)
 	}
 	return plan, err

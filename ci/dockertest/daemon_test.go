@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/debian"
+	"tazlab.net/castle/ci/setup/debian"
 	"tazlab.net/castle/ci/testneeds"
 )
 

@@ -20,11 +20,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"tazlab.net/castle/ci/debian"
-	"tazlab.net/castle/ci/engine"
-	"tazlab.net/castle/ci/gotool"
-	"tazlab.net/castle/ci/images"
-	"tazlab.net/castle/ci/mirror"
+	"tazlab.net/castle/ci/setup/daggerengine"
+	"tazlab.net/castle/ci/setup/debian"
+	"tazlab.net/castle/ci/setup/gotool"
+	"tazlab.net/castle/ci/setup/images"
+	"tazlab.net/castle/ci/setup/mirror"
 	"tazlab.net/castle/ci/testneeds"
 )
 
@@ -87,7 +87,7 @@ func newMirror(t *testing.T, cache string, list images.List) int {
 
 // loadEngine makes the engine's image and loads it under the name that the
 // dagger CLI asks Docker for.
-func loadEngine(t *testing.T, own engine.Engine, list images.List) {
+func loadEngine(t *testing.T, own daggerengine.Engine, list images.List) {
 	t.Helper()
 	official, err := list.Get("engine")
 	if err != nil {
@@ -98,7 +98,7 @@ func loadEngine(t *testing.T, own engine.Engine, list images.List) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	root, err := mirror.Root(t.Context(), filepath.Join(own.Cache, "dockertest", "roots"), engine.Packages, own.Log)
+	root, err := mirror.Root(t.Context(), filepath.Join(own.Cache, "dockertest", "roots"), daggerengine.Packages, own.Log)
 	if err != nil {
 		t.Fatal(err)
 	}

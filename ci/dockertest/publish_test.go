@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/engine"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/setup"
+	"tazlab.net/castle/ci/setup/daggerengine"
 	"tazlab.net/castle/ci/testneeds"
 	"tazlab.net/castle/ci/testworld"
 )
@@ -31,7 +31,7 @@ func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
 	newDaemon(t)
 	list, cache := imageList(t), testneeds.Cache(t)
 	port := newMirror(t, cache, list)
-	own := engine.Engine{Cache: cache, Toolchain: toolchain(list, port), Log: output{t}}
+	own := daggerengine.Engine{Cache: cache, Toolchain: toolchain(list, port), Log: output{t}}
 	loadEngine(t, own, list)
 	configureEngine(t, list, port)
 

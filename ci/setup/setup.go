@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/engine"
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/setup/daggerengine"
+	"tazlab.net/castle/ci/setup/gotool"
 )
 
 // RunnerHost is the variable by which the dagger CLI is told of an engine.
@@ -47,7 +47,7 @@ type Plan struct {
 // Setup holds what a decision may need.
 type Setup struct {
 	// Engine is started when nothing is installed.
-	Engine engine.Engine
+	Engine daggerengine.Engine
 	// Log gets lines for a person.
 	Log io.Writer
 }

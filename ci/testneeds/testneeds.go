@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/setup/gotool"
 )
 
 // requireAll is the variable that, not empty, lets no test be skipped.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/setup/gotool"
 )
 
 // ending is how a test ended; it stands in for that test.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/debian"
-	"tazlab.net/castle/ci/engine"
-	"tazlab.net/castle/ci/gotool"
-	"tazlab.net/castle/ci/mirror"
 	"tazlab.net/castle/ci/setup"
+	"tazlab.net/castle/ci/setup/daggerengine"
+	"tazlab.net/castle/ci/setup/debian"
+	"tazlab.net/castle/ci/setup/gotool"
+	"tazlab.net/castle/ci/setup/mirror"
 )
 
 func newSetupCommand() *cobra.Command {
@@ -55,7 +55,7 @@ publishing pulls. Other pipelines name the group of their images:
 // addGroups makes the stand-ins of the groups for an engine of castle's own,
 // which may have been there before they were asked for: its mirror shows them
 // at once.
-func (h *host) addGroups(ctx context.Context, plan setup.Plan, own engine.Engine, log io.Writer) error {
+func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.Engine, log io.Writer) error {
 	if len(h.groups) == 0 || h.mirror != mirrorAlways {
 		return nil
 	}
@@ -83,14 +83,14 @@ func newEngineCommand() *cobra.Command {
 		h.startsNothing(h.onEngine("down", "Stop the engine; what it cached stays", engineDown)),
 		h.startsNothing(h.onEngine("status", "Tell whether the engine runs; exit status 3 when it does not", engineStatus)),
 		hidden(h.onEngine("run", "Supervise the engine in the foreground", h.engineRun)),
-		hidden(h.onEngine("enter", "Become the engine, inside its mount namespace", func(_ *cobra.Command, e engine.Engine) error {
+		hidden(h.onEngine("enter", "Become the engine, inside its mount namespace", func(_ *cobra.Command, e daggerengine.Engine) error {
 			return e.Enter(h.mirror == mirrorAlways)
 		})),
 	)
 	return command
 }
 
-func (h *host) onEngine(use, short string, do func(*cobra.Command, engine.Engine) error) *cobra.Command {
+func (h *host) onEngine(use, short string, do func(*cobra.Command, daggerengine.Engine) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -108,7 +108,7 @@ func hidden(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-func engineUp(cmd *cobra.Command, own engine.Engine) error {
+func engineUp(cmd *cobra.Command, own daggerengine.Engine) error {
 	status, err := own.Up(cmd.Context())
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func engineUp(cmd *cobra.Command, own engine.Engine) error {
 	return nil
 }
 
-func engineDown(cmd *cobra.Command, own engine.Engine) error {
+func engineDown(cmd *cobra.Command, own daggerengine.Engine) error {
 	ran, err := own.Down(cmd.Context())
 	if err == nil && !ran {
 		fmt.Fprintln(cmd.OutOrStdout(), "no engine was running")
@@ -130,28 +130,28 @@ func engineDown(cmd *cobra.Command, own engine.Engine) error {
 // notRunning is status's exit status, as init scripts have it (LSB: 3).
 const notRunning exitError = 3
 
-func engineStatus(cmd *cobra.Command, own engine.Engine) error {
+func engineStatus(cmd *cobra.Command, own daggerengine.Engine) error {
 	status, err := own.Status(cmd.Context())
 	if err != nil {
 		return err
 	}
 	printStatus(cmd, status)
-	if status.State != engine.Running {
+	if status.State != daggerengine.Running {
 		return notRunning
 	}
 	return nil
 }
 
-func printStatus(cmd *cobra.Command, status engine.Status) {
+func printStatus(cmd *cobra.Command, status daggerengine.Status) {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "state  %s\n", status.State)
-	if status.State == engine.Running {
+	if status.State == daggerengine.Running {
 		fmt.Fprintf(out, "pid    %d\nhost   %s\ncli    %s\n", status.PID, status.Host, status.CLI)
 	}
 	fmt.Fprintf(out, "log    %s\n", status.Log)
 }
 
-func (h *host) engineRun(cmd *cobra.Command, own engine.Engine) error {
+func (h *host) engineRun(cmd *cobra.Command, own daggerengine.Engine) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (h *host) engineRun(cmd *cobra.Command, own engine.Engine) error {
 	if err != nil {
 		return err
 	}
-	return own.Run(cmd.Context(), inside, &engine.Mirror{
+	return own.Run(cmd.Context(), inside, &daggerengine.Mirror{
 		Serve: func(ctx context.Context, ready func(net.Addr)) error {
 			return mirror.Serve(ctx, mirror.ServeOptions{Cache: h.mirrorCache(), Addr: "127.0.0.1:0", Log: cmd.ErrOrStderr(), Ready: ready})
 		},

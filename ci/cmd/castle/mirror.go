@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/images"
-	"tazlab.net/castle/ci/mirror"
+	"tazlab.net/castle/ci/setup/images"
+	"tazlab.net/castle/ci/setup/mirror"
 )
 
 func newMirrorCommand() *cobra.Command {

@@ -17,12 +17,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/debian"
-	"tazlab.net/castle/ci/engine"
-	"tazlab.net/castle/ci/gotool"
-	"tazlab.net/castle/ci/images"
-	"tazlab.net/castle/ci/mirror"
 	"tazlab.net/castle/ci/setup"
+	"tazlab.net/castle/ci/setup/daggerengine"
+	"tazlab.net/castle/ci/setup/debian"
+	"tazlab.net/castle/ci/setup/gotool"
+	"tazlab.net/castle/ci/setup/images"
+	"tazlab.net/castle/ci/setup/mirror"
 )
 
 // host is what the commands for a user's machine share: the cache folder, the
@@ -115,28 +115,28 @@ func (h *host) buildMirror(ctx context.Context, list images.List, rebuild bool, 
 
 // engine is castle's own engine, of which only Up builds anything. It settles
 // whether there is a mirror.
-func (h *host) engine(ctx context.Context, log io.Writer) (engine.Engine, error) {
+func (h *host) engine(ctx context.Context, log io.Writer) (daggerengine.Engine, error) {
 	list, err := h.list()
 	if err != nil {
-		return engine.Engine{}, err
+		return daggerengine.Engine{}, err
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return engine.Engine{}, err
+		return daggerengine.Engine{}, err
 	}
 	listFile, err := filepath.Abs(h.images)
 	if err != nil {
-		return engine.Engine{}, err
+		return daggerengine.Engine{}, err
 	}
 	mirrored, err := h.wantsMirror(ctx, list)
 	if err != nil {
-		return engine.Engine{}, err
+		return daggerengine.Engine{}, err
 	}
 	h.mirror = mirrorNever
 	if mirrored {
 		h.mirror = mirrorAlways
 	}
-	return engine.Engine{
+	return daggerengine.Engine{
 		Cache:   h.cache,
 		Install: debian.Install,
 		Toolchain: func(ctx context.Context) (v1.Image, error) {

@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"tazlab.net/castle/ci/debian"
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/debian"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // workshop is a machine on which tiny stand-ins can be made: it has state and counts what was asked of it.
@@ -200,7 +200,7 @@ func files(t *testing.T, image v1.Image) map[string]string {
 }
 
 func TestEveryKindOfStandInHasARecipe(t *testing.T) {
-	list, err := images.Load("../../images.yaml")
+	list, err := images.Load("../../../images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"tazlab.net/castle/ci/base/registry"
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // hub is a registry on disk behind a server that counts what is sent to it.

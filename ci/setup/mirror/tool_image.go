@@ -12,12 +12,12 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // program is a tool's program and its place in an image.
 type program struct {
-	tool string // recipe of ci/gotool
+	tool string // recipe of ci/setup/gotool
 	name string
 	at   string // "usr/local/bin/etcd"
 }

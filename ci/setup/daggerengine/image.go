@@ -1,4 +1,4 @@
-package engine
+package daggerengine
 
 import (
 	"archive/tar"
@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/setup/gotool"
 )
 
 // Where the official image has its files; the engine's distconsts name the same

@@ -13,7 +13,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"tazlab.net/castle/ci/debian"
+	"tazlab.net/castle/ci/setup/debian"
 )
 
 // root is the Debian layer at the bottom of stand-ins.

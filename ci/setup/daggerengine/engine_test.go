@@ -1,4 +1,4 @@
-package engine
+package daggerengine
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 
-	"tazlab.net/castle/ci/daemon"
+	"tazlab.net/castle/ci/setup/daemon"
 )
 
 func TestAnEngineThatWasNeverStartedIsStopped(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/compress/gzip"
 
-	"tazlab.net/castle/ci/debian"
+	"tazlab.net/castle/ci/setup/debian"
 )
 
 // writeGzip writes path whole or not at all. The compressor is a library at a version of ours, not the Go release's, so

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/gotool"
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/gotool"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // toolList has a tool's image in a group beside what publishing pulls.
@@ -50,7 +50,7 @@ func (w *workshop) toolBuilder(cache string, asked *[]string, groups ...string) 
 }
 
 func TestStandInsOfToolsFitTheirRecipes(t *testing.T) {
-	list, err := images.Load("../../images.yaml")
+	list, err := images.Load("../../../images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package engine runs a Dagger engine that was built from Go modules, on Linux
+// Package daggerengine runs a Dagger engine that was built from Go modules, on Linux
 // machines that have neither Docker nor a release page to download from. It is
 // the fallback: where an engine or Docker is there, nothing of this is used.
 //
@@ -8,7 +8,7 @@
 // is mounted over /run and its cni/ over /var/lib/cni: the engine writes fixed
 // paths there, and it mounts its own resolv.conf over /etc/resolv.conf, which
 // the host must never see.
-package engine
+package daggerengine
 
 import (
 	"context"
@@ -26,8 +26,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"tazlab.net/castle/ci/daemon"
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/setup/daemon"
+	"tazlab.net/castle/ci/setup/gotool"
 )
 
 // Packages are the Debian packages that the engine needs beside its own

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // VerifyOptions say which images a mirror should have.

@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"tazlab.net/castle/ci/debian"
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/debian"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // BuildOptions say which stand-ins to make and where to keep them.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // usual are the registries that users' own pipelines name most often beside those of images.yaml.

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // SyncOptions say what to copy and where.

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tazlab.net/castle/ci/debian"
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/debian"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // What the hugo stand-in has from npm, pinned by version and checksum: Dart Sass as the official image has it, and the

@@ -13,7 +13,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/images"
 )
 
 // Labels in the configuration of every stand-in, and by inheritance of what is built on it.

@@ -1,4 +1,4 @@
-package engine
+package daggerengine
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tazlab.net/castle/ci/gotool"
+	"tazlab.net/castle/ci/setup/gotool"
 )
 
 // network names the engine's bridge (castle0) and its addresses.

@@ -10,7 +10,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"tazlab.net/castle/ci/debian"
+	"tazlab.net/castle/ci/setup/debian"
 )
 
 // Root gives the layer of a Debian root with these packages, as stand-ins have it: the one in the cache, or a new one. The

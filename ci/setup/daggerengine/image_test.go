@@ -1,4 +1,4 @@
-package engine
+package daggerengine
 
 import (
 	"archive/tar"

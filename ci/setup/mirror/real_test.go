@@ -14,7 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
-	"tazlab.net/castle/ci/images"
+	"tazlab.net/castle/ci/setup/images"
 	"tazlab.net/castle/ci/testneeds"
 )
 
@@ -24,7 +24,7 @@ func TestRealStandInsAreReproducibleAndRun(t *testing.T) {
 	testneeds.FullRun(t, "makes real stand-ins", "a Debian machine with root, Go and a mirror")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	all, err := images.Load("../../images.yaml")
+	all, err := images.Load("../../../images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
