@@ -53,7 +53,7 @@ bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two
 	@$(ready); hugo=$$($(castle) tool hugo --cache=$(cache)); \
 	go run ./ci/bench -castle=$(castle) -hugo="$$hugo/hugo"
 	@go run ./ci/bench/create -castle=$(castle) -cache=$(cache)
-	@go test -run '^$$' -bench . -benchtime 3x ./ci/gitops ./ci/siteimage
+	@go test -run '^$$' -bench . -benchtime 3x ./ci/publish/gitops ./ci/publish/siteimage
 
 .PHONY: engine-down
 engine-down: castle ## Stop an engine that castle started

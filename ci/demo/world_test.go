@@ -14,8 +14,8 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/gitserver"
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/manifest"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/manifest"
 )
 
 const password = "canary-3d8a-demo"

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"tazlab.net/castle/ci/siteheaders"
+	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
 // Headers are the security headers that the image sends.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/gitops"
+	"tazlab.net/castle/ci/publish/gitops"
 )
 
 // History is what was published when, newest first.

@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"time"
 
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/imagepush"
-	"tazlab.net/castle/ci/worktree"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/worktree"
 )
 
 // Options say what is published and where.

@@ -16,9 +16,9 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/registry"
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/imagepush"
-	"tazlab.net/castle/ci/worktree"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/worktree"
 )
 
 func TestAPublishPushesTheImageAndChangesOneLine(t *testing.T) {

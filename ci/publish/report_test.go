@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/manifest"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/manifest"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/imagepush"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/imagepush"
 )
 
 // RollbackOptions say to which earlier image the manifest goes back.

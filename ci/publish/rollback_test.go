@@ -11,8 +11,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/imagepush"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/imagepush"
 )
 
 // published is a world in which two commits were published, the older first.

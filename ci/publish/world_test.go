@@ -19,11 +19,11 @@ import (
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/base/registry"
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/imagepush"
-	"tazlab.net/castle/ci/manifest"
-	"tazlab.net/castle/ci/siteimage/ocilayout"
-	"tazlab.net/castle/ci/worktree"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/manifest"
+	"tazlab.net/castle/ci/publish/siteimage/ocilayout"
+	"tazlab.net/castle/ci/publish/worktree"
 )
 
 const (

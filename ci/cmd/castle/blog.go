@@ -15,11 +15,11 @@ import (
 	"tazlab.net/castle/ci/base/forward"
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/gitops"
-	"tazlab.net/castle/ci/imagepush"
 	"tazlab.net/castle/ci/publish"
-	"tazlab.net/castle/ci/sitesettle"
-	"tazlab.net/castle/ci/worktree"
+	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/site/sitesettle"
+	"tazlab.net/castle/ci/publish/worktree"
 )
 
 // The environment variables that secrets come in by. A flag would show them in

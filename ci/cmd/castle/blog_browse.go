@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/browsercheck"
+	"tazlab.net/castle/ci/publish/site/browsercheck"
 )
 
 func newBrowseCommand() *cobra.Command {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/hugobuild"
+	"tazlab.net/castle/ci/publish/site/hugobuild"
 )
 
 func newNodeModulesCommand() *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/sitecheck"
-	"tazlab.net/castle/ci/siteheaders"
+	"tazlab.net/castle/ci/publish/site/sitecheck"
+	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
 func newCheckCommand() *cobra.Command {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/sitediff"
+	"tazlab.net/castle/ci/publish/site/sitediff"
 )
 
 func newCompareCommand() *cobra.Command {

@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/version"
-	"tazlab.net/castle/ci/imagepush"
-	"tazlab.net/castle/ci/inputs"
-	"tazlab.net/castle/ci/siteheaders"
-	"tazlab.net/castle/ci/siteimage"
-	"tazlab.net/castle/ci/siteimage/ocilayout"
+	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/inputs"
+	"tazlab.net/castle/ci/publish/site/siteheaders"
+	"tazlab.net/castle/ci/publish/siteimage"
+	"tazlab.net/castle/ci/publish/siteimage/ocilayout"
 )
 
 func newImageCommand() *cobra.Command {

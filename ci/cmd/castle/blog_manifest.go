@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/gitops"
 	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/gitops"
 )
 
 func newRollbackCommand() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"tazlab.net/castle/ci/siteimage/ocilayout"
+	"tazlab.net/castle/ci/publish/siteimage/ocilayout"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with anew")

@@ -1,0 +1,267 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"tazlab.net/castle/ci/publish/manifest"
+)
+
+// Entry is one commit that changed the addressed reference.
+type Entry struct {
+	Commit  string    // of the GitOps repository
+	Time    time.Time // of the commit, in UTC
+	Author  string
+	Email   string // the author's
+	Subject string
+	// Action is empty where the commit was made by hand or by another tool.
+	Action Action
+	// Old and New are the reference before and after; zero where the manifest was not there, or did not hold it exactly
+	// once.
+	Old, New manifest.Reference
+
+	// From the commit's trailers; empty where it has none.
+	SourceCommit     string
+	SourceRepository string
+	Digest           string
+}
+
+// Entries are what was published, newest first.
+type Entries []Entry
+
+// History reads from the branch's log which commits changed the addressed reference, newest first, those made by hand
+// included; a limit of 0 means all. Commits that changed something else in the manifest are not in it, and neither is what
+// the manifest was under another path.
+func History(ctx context.Context, repository Repository, path string, selector manifest.Selector, limit int) (Entries, error) {
+	w, err := openWorkspace(ctx, repository, path)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := w.history(ctx, selector, limit)
+	return entries, errors.Join(err, w.Close())
+}
+
+func (w *workspace) history(ctx context.Context, selector manifest.Selector, limit int) (Entries, error) {
+	tip, err := w.fetchHistory(ctx, w.repository.Branch)
+	if err != nil {
+		return nil, w.fail("history", err)
+	}
+	entries, err := w.entries(ctx, tip, selector, limit, w.fetchBlobs)
+	if err != nil {
+		return nil, w.fail("history", err)
+	}
+	if len(entries) == 0 { // a wrong path or selector would look the same as "never published"
+		at, err := w.read(ctx, tip)
+		if err != nil {
+			return nil, w.fail("history", err)
+		}
+		if _, err := manifest.Current(at.content, selector); err != nil {
+			failure := w.newError("history", nil)
+			failure.Detail, failure.Err = fmt.Sprintf("%s: %v", w.path, err), err
+			return nil, failure
+		}
+	}
+	return entries, nil
+}
+
+// sourceInTag is the commit at the end of a tag, as in blog-1a2b3c4.
+var sourceInTag = regexp.MustCompile(`(?:^|[^0-9a-z])([0-9a-f]{7,64})$`)
+
+// source is the commit an entry's image was built from: by its trailer, else by its tag; empty where neither tells.
+func (e Entry) source() string {
+	if e.SourceCommit != "" {
+		return e.SourceCommit
+	}
+	if found := sourceInTag.FindStringSubmatch(e.New.Tag); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// Find returns the newest entry that put an image of a source commit, full or abbreviated to at least 4 digits, into the
+// manifest. Its New is the reference and its Digest, where known, what the registry must still have. Errors are
+// ErrNotPublished, with a list of what was, and ErrRequest.
+func (all Entries) Find(commit string) (Entry, error) {
+	commit = strings.ToLower(commit)
+	if !abbreviated.MatchString(commit) {
+		return Entry{}, fmt.Errorf("%w: %q is no commit; give 4 or more hexadecimal digits", ErrRequest, commit)
+	}
+	var found *Entry
+	for i, entry := range all {
+		source := entry.source()
+		// Either may be the shorter one: a tag holds seven digits.
+		if source == "" || !strings.HasPrefix(source, commit) && !strings.HasPrefix(commit, source) {
+			continue
+		}
+		if found == nil {
+			found = &all[i]
+			continue
+		}
+		if known := found.source(); !strings.HasPrefix(known, source) && !strings.HasPrefix(source, known) {
+			return Entry{}, fmt.Errorf("%w: %s could be %s or %s; give more digits", ErrRequest, commit, found.source(), source)
+		}
+	}
+	if found == nil {
+		return Entry{}, fmt.Errorf("%w: no image of commit %s; known are %s", ErrNotPublished, commit, all.known())
+	}
+	return *found, nil
+}
+
+var abbreviated = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
+
+// known lists each published image once, newest first.
+func (all Entries) known() string {
+	const shown = 10
+	var names []string
+	seen := map[string]bool{}
+	for _, entry := range all {
+		source := entry.source()
+		if source == "" || seen[entry.New.Tag] {
+			continue
+		}
+		seen[entry.New.Tag] = true
+		names = append(names, fmt.Sprintf("%.7s (%s, %s)", source, entry.New.Tag, entry.Time.Format(time.DateOnly)))
+	}
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > shown:
+		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d older", len(names)-shown)
+	}
+	return strings.Join(names, ", ")
+}
+
+// record is one commit of the log that changed the file.
+type record struct {
+	Entry
+	oldBlob, newBlob string // empty where the file was not there
+}
+
+// logFormat begins each commit with a NUL and puts one after each field; what follows the last is the line of --raw.
+// Neither names nor messages can hold a NUL.
+const (
+	logFormat = "%x00%H%x00%ct%x00%an%x00%ae%x00%s" +
+		"%x00%(trailers:key=" + trailerAction + ",valueonly,separator=%x20)" +
+		"%x00%(trailers:key=" + trailerCommit + ",valueonly,separator=%x20)" +
+		"%x00%(trailers:key=" + trailerRepository + ",valueonly,separator=%x20)" +
+		"%x00%(trailers:key=" + trailerDigest + ",valueonly,separator=%x20)%x00"
+	logFields = 10 // those nine and the line of --raw
+)
+
+// prefetch gets many objects at once before they are read.
+type prefetch func(ctx context.Context, blobs []string) error
+
+// entries are the commits of a range that changed the reference, newest first, at most limit unless that is 0. Without a
+// prefetch the manifests should be here already; git gets what is not.
+func (w *workspace) entries(ctx context.Context, revisions string, selector manifest.Selector, limit int, get prefetch) (Entries, error) {
+	records, err := w.log(ctx, revisions)
+	if err != nil {
+		return nil, err
+	}
+	references := map[string]manifest.Reference{"": {}} // by blob
+	var entries Entries
+	const batch = 64 // manifests per request to the remote
+	for start := 0; start < len(records); start += batch {
+		part := records[start:min(start+batch, len(records))]
+		if err := w.resolve(ctx, part, selector, references, get); err != nil {
+			return nil, err
+		}
+		for _, r := range part {
+			r.Old, r.New = references[r.oldBlob], references[r.newBlob]
+			if r.Old == r.New {
+				continue
+			}
+			entries = append(entries, r.Entry)
+			if limit > 0 && len(entries) == limit {
+				return entries, nil
+			}
+		}
+	}
+	return entries, nil
+}
+
+// log lists the commits of a range that changed the file, newest first.
+func (w *workspace) log(ctx context.Context, revisions string) ([]record, error) {
+	// A merge that is more than the sum of its parents is compared with the branch it was merged into.
+	out, err := w.git.Run(ctx, "--literal-pathspecs", "log", "--date-order", "--diff-merges=first-parent", "--raw", "--no-abbrev",
+		"--no-renames", "--format="+logFormat, revisions, "--", w.path)
+	if err != nil || out == "" {
+		return nil, err
+	}
+	fields := strings.Split(out, "\x00")[1:]
+	if len(fields)%logFields != 0 {
+		return nil, fmt.Errorf("git log answered %d fields, which is no multiple of %d", len(fields), logFields)
+	}
+	var records []record
+	for ; len(fields) > 0; fields = fields[logFields:] {
+		seconds, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("git log: time of commit %s: %w", fields[0], err)
+		}
+		raw := strings.Fields(fields[9]) // ":100644 100644 old new M path"
+		if len(raw) < 5 {
+			continue
+		}
+		records = append(records, record{
+			Entry: Entry{
+				Commit: fields[0], Time: time.Unix(seconds, 0).UTC(), Author: fields[2], Email: fields[3], Subject: fields[4],
+				Action: Action(fields[5]), SourceCommit: fields[6], SourceRepository: fields[7], Digest: fields[8],
+			},
+			oldBlob: blobName(raw[2]), newBlob: blobName(raw[3]),
+		})
+	}
+	return records, nil
+}
+
+// blobName is empty for the name of all zeros that stands for "no file".
+func blobName(name string) string {
+	if strings.Trim(name, "0") == "" {
+		return ""
+	}
+	return name
+}
+
+// resolve adds to references those of the blobs that records name, reading all manifests in one go.
+func (w *workspace) resolve(ctx context.Context, records []record, selector manifest.Selector, references map[string]manifest.Reference,
+	get prefetch) error {
+	var wanted []string
+	for _, r := range records {
+		for _, blob := range []string{r.oldBlob, r.newBlob} {
+			if _, known := references[blob]; !known {
+				references[blob] = manifest.Reference{}
+				wanted = append(wanted, blob)
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	if get != nil {
+		if err := get(ctx, wanted); err != nil {
+			return err
+		}
+	}
+	out, err := w.git.RunInput(ctx, strings.NewReader(strings.Join(wanted, "\n")+"\n"), "cat-file", "--batch")
+	if err != nil {
+		return err
+	}
+	for _, blob := range wanted {
+		var name, kind string
+		var size int
+		header, rest, _ := strings.Cut(out, "\n")
+		if _, err := fmt.Sscanf(header, "%s %s %d", &name, &kind, &size); err != nil || name != blob || len(rest) < size+1 {
+			return fmt.Errorf("git cat-file answered %q for %s", header, blob)
+		}
+		// A manifest that does not parse, or holds the image twice, had no reference to speak of.
+		if location, err := manifest.Current([]byte(rest[:size]), selector); err == nil {
+			references[blob] = location.Reference
+		}
+		out = rest[size+1:]
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package sitecheck
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"tazlab.net/castle/ci/publish/site/webref"
+)
+
+var update = flag.Bool("update", false, "write the reports into the golden sites")
+
+// TestGoldenSites checks every site of testdata. An archive begins with the sentence it proves, holds the files of a site, and
+// ends with the report it must give.
+func TestGoldenSites(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no golden sites: %v", err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options, sentence := goldenOptions(string(archive.Comment))
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			options.Dir = t.TempDir()
+			want := ""
+			files := archive.Files
+			if last := len(files) - 1; files[last].Name == "want" {
+				want = string(files[last].Data)
+				files = files[:last]
+			}
+			for _, file := range files {
+				writeFile(t, filepath.Join(options.Dir, file.Name), string(file.Data))
+			}
+			report, err := Check(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				archive.Files = append(slices.Clip(files), txtar.File{Name: "want", Data: []byte(everyFinding(report))})
+				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got := everyFinding(report); got != want {
+				t.Errorf("%s: report\n%s\nwant\n%s", name, got, want)
+			}
+		})
+	}
+}
+
+// everyFinding is a report that groups nothing: each finding with its severity, its rule and, after a colon, its cause.
+func everyFinding(report Report) string {
+	var text strings.Builder
+	for _, f := range report.Findings {
+		fmt.Fprintf(&text, "%s:%d: %s: %s [%s: %s]\n", f.File, f.Line, f.Severity, f.Message, f.Rule, f.Cause)
+	}
+	fmt.Fprintln(&text, report.summary())
+	return text.String()
+}
+
+// goldenOptions reads the comment of a golden site: a sentence, then lines "base: URL" and "languages: a b".
+func goldenOptions(comment string) (options Options, sentence string) {
+	options.BaseURL = "https://example.org/"
+	sentence, rest, _ := strings.Cut(comment, "\n")
+	for line := range strings.Lines(rest) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "base":
+			options.BaseURL = value
+		case "languages":
+			options.Languages = strings.Fields(value)
+		}
+	}
+	return options, sentence
+}
+
+func writeFile(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeSite(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, content := range files {
+		writeFile(t, filepath.Join(dir, name), content)
+	}
+	return dir
+}
+
+func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
+	source, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	ast.Inspect(source, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "rule") {
+			return true
+		}
+		rule, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, rule)
+		archive, err := txtar.ParseFile(filepath.Join("testdata", rule+".txtar"))
+		if err != nil {
+			t.Errorf("rule %s has no golden site: %v", rule, err)
+			return true
+		}
+		if want := archive.Files[len(archive.Files)-1]; !strings.Contains(string(want.Data), "["+rule+":") {
+			t.Errorf("the golden site of rule %s does not break it", rule)
+		}
+		return true
+	})
+	slices.Sort(rules)
+	if len(rules) == 0 || !slices.Equal(rules, ruleNames()) {
+		t.Fatalf("rules\n%q\nthose with a severity\n%q", rules, ruleNames())
+	}
+}
+
+const goodPage = "<!doctype html><html lang=en><meta charset=utf-8><title>Page</title>"
+
+func TestTheReportIsReadByProgramsToo(t *testing.T) {
+	dir := writeSite(t, map[string]string{"index.html": goodPage + `<a href="/missing/">x</a><h1>a</h1><h3>b</h3>`})
+	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := report.Render("json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded Report
+	if err := json.Unmarshal([]byte(encoded), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if decoded.Pages != 1 || decoded.Links != 1 || !slices.Equal(decoded.Findings, report.Findings) || len(decoded.Findings) != 2 {
+		t.Fatalf("decoded %+v", decoded)
+	}
+	if decoded.Errors != 1 || decoded.Warnings != 1 || len(decoded.Groups) != 2 {
+		t.Fatalf("decoded %+v; the link is an error, the heading a warning", decoded)
+	}
+}
+
+func TestAReportWithoutFindingsHasEmptyListsForPrograms(t *testing.T) {
+	dir := writeSite(t, map[string]string{"index.html": goodPage})
+	report, err := Check(t.Context(), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := report.Render("json")
+	if err != nil || !strings.Contains(encoded, `"findings": []`) || !strings.Contains(encoded, `"groups": []`) {
+		t.Fatalf("%s, %v", encoded, err)
+	}
+}
+
+func TestWithoutABaseURLTheHomePageTellsTheSitesAddress(t *testing.T) {
+	dir := writeSite(t, map[string]string{
+		"index.html": goodPage + `<link rel=canonical href=https://own.example/><a href="https://own.example/missing/">x</a>` +
+			`<img src="https://own.example/missing.png" alt=""><img src="https://other.example/a.png" alt="">`,
+	})
+	report, err := Check(t.Context(), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := report.Text()
+	if !strings.Contains(text, "own.example/missing/") || !strings.Contains(text, "own.example/missing.png\"> leads to nothing") ||
+		!strings.Contains(text, "ask other.example") || len(report.Findings) != 3 {
+		t.Fatal(text)
+	}
+}
+
+func TestWhatCannotBeCheckedIsAnErrorThatNamesIt(t *testing.T) {
+	good := writeSite(t, map[string]string{"index.html": goodPage})
+	for _, test := range []struct {
+		name    string
+		options Options
+		want    string
+	}{
+		{"a folder that does not exist", Options{Dir: filepath.Join(good, "missing")}, "missing"},
+		{"a file instead of a folder", Options{Dir: filepath.Join(good, "index.html")}, "is not a folder"},
+		{"an empty folder", Options{Dir: t.TempDir()}, "build the site first"},
+		{"a base URL without a host", Options{Dir: good, BaseURL: "/blog/"}, "want a full address"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := Check(t.Context(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("error = %v; want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// FuzzPage asks only that no page makes the checker panic or loop.
+func FuzzPage(f *testing.F) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			f.Add(file.Data)
+		}
+	}
+	s := &site{base: webref.UnknownSite}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		readPage(newResolver(s), &document{file: "index.html"}, content)
+		readStylesheet(newResolver(s), &document{file: "a.css"}, content)
+		readXML(newResolver(s), &document{file: "a.xml"}, content)
+	})
+}

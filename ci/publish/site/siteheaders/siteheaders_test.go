@@ -1,0 +1,249 @@
+package siteheaders
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"tazlab.net/castle/ci/publish/site/webref"
+)
+
+var update = flag.Bool("update", false, "write the headers into the golden sites")
+
+// TestGoldenSites fits headers to every site of testdata. An archive begins with the sentence it proves, holds the files of
+// a site that is served at https://example.org/, and ends with the headers it must get.
+func TestGoldenSites(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no golden sites: %v", err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSpace(string(archive.Comment)), func(t *testing.T) {
+			files, want := archive.Files, ""
+			if last := len(files) - 1; files[last].Name == "want" {
+				files, want = files[:last], string(files[last].Data)
+			}
+			dir := t.TempDir()
+			for _, file := range files {
+				writeFile(t, dir, file.Name, string(file.Data))
+			}
+			got := readable(mustMake(t, Fitted, dir))
+			if *update {
+				archive.Files = append(slices.Clip(files), txtar.File{Name: "want", Data: []byte(got)})
+				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+			}
+		})
+	}
+}
+
+// readable is the headers, a source of a directive that was fitted a line; what is as in the strict ones is left out.
+func readable(h Headers) string {
+	var b strings.Builder
+	strict := StrictHeaders()
+	if h.ContentSecurityPolicy == strict.ContentSecurityPolicy {
+		b.WriteString("strict policy\n")
+	}
+	for part := range strings.SplitSeq(h.ContentSecurityPolicy, "; ") {
+		if !strings.Contains(strict.ContentSecurityPolicy, part) {
+			fmt.Fprintln(&b, part)
+		}
+	}
+	for _, field := range [][3]string{
+		{"X-Frame-Options", h.FrameOptions, strict.FrameOptions},
+		{"Cross-Origin-Opener-Policy", h.OpenerPolicy, strict.OpenerPolicy},
+		{"Permissions-Policy", h.PermissionsPolicy, strict.PermissionsPolicy},
+	} {
+		if field[1] != field[2] {
+			fmt.Fprintf(&b, "%s: %s\n", field[0], field[1])
+		}
+	}
+	for _, weak := range h.Weak {
+		fmt.Fprintf(&b, "weak: %s\n", weak)
+	}
+	return b.String()
+}
+
+func writeFile(t testing.TB, dir, name, content string) {
+	t.Helper()
+	name = filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustMake(t testing.TB, mode Mode, dir string) Headers {
+	t.Helper()
+	headers, err := Make(t.Context(), mode, dir, "https://example.org/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return headers
+}
+
+func TestAModeIsReadAndAMisspeltOneIsRefusedWithTheChoices(t *testing.T) {
+	for text, want := range map[string]Mode{
+		"fitted": Fitted, " Strict\n": Strict, "OFF": Off, "default-src 'self';\n  img-src *": "default-src 'self'; img-src *",
+		"upgrade-insecure-requests": "upgrade-insecure-requests", "Script-Src 'none';": "Script-Src 'none';",
+	} {
+		if got, err := Parse(text); err != nil || got != want {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string][]string{
+		"fited": {`"fited"`, "fitted, strict, off"}, "": {"fitted, strict, off"}, "on": {"fitted, strict, off"},
+		"default-src 'self'; scrpt-src x; imgsrc y":               {`"scrpt-src"`, `"imgsrc"`},
+		"default-src 'self', script-src *":                        {"comma"},
+		"img-src https://bücher.example; default-src 'self'; foo": {"xn--", `"foo"`},
+	} {
+		_, err := Parse(text)
+		for _, part := range want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: %v does not say %q", text, err, part)
+			}
+		}
+	}
+}
+
+func TestOnlyTheFittedModeReadsTheSite(t *testing.T) {
+	const missing = "/no/such/folder"
+	if _, err := Make(t.Context(), Fitted, missing, ""); err == nil {
+		t.Error("fitted: no error")
+	}
+	if got := mustMake(t, Strict, missing); readable(got) != "strict policy\n" || got.FrameOptions != "DENY" {
+		t.Errorf("strict: %+v", got)
+	}
+	if got := mustMake(t, Off, missing); fmt.Sprint(got) != fmt.Sprint(Headers{Mode: "off"}) {
+		t.Errorf("off: %+v", got)
+	}
+	own := mustMake(t, "default-src 'none'", missing)
+	if own.Mode != "own" || own.ContentSecurityPolicy != "default-src 'none'" || own.FrameOptions != "DENY" || own.OpenerPolicy != "same-origin" {
+		t.Errorf("own: %+v", own)
+	}
+	if own = mustMake(t, "default-src *; Frame-Ancestors *", missing); own.FrameOptions != "" {
+		t.Errorf("own with frame-ancestors: %+v", own)
+	}
+}
+
+func TestTheSameSiteGivesTheSameHeaders(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 60 {
+		writeFile(t, dir, fmt.Sprintf("p%d/index.html", i), fmt.Sprintf(`<script>f(%d)</script><style>a{b:%d}</style><b style="c">
+			<img src="https://pictures%d.example/x.png"><iframe src="https://frames%d.example/"></iframe>`, i%7, i%5, i%9, i%4))
+	}
+	first := fmt.Sprintf("%+v", mustMake(t, Fitted, dir))
+	for range 20 {
+		if again := fmt.Sprintf("%+v", mustMake(t, Fitted, dir)); again != first {
+			t.Fatalf("got\n%s\nthen\n%s", first, again)
+		}
+	}
+}
+
+func TestAPolicyFitsAProxysBufferWhateverTheSiteHolds(t *testing.T) {
+	page := func(i int) string {
+		return fmt.Sprintf(`<script>f(%[1]d)</script><style>a{b:%[1]d}</style><b onclick="g(%[1]d)"><img src="https://pictures%[1]d.example/x.png">
+			<iframe src="https://frames%[1]d.example/"></iframe><link rel=stylesheet href="https://styles%[1]d.example/a.css">
+			<video src="https://films%[1]d.example/a.mp4"></video><form action="https://forms%[1]d.example/"></form>`, i)
+	}
+	const room = 4096 - 700 // of a buffer, beside the other fields
+	dir := t.TempDir()
+	for i := range 400 {
+		writeFile(t, dir, fmt.Sprintf("p%d/index.html", i), page(i))
+		if i%40 != 39 && i != 5 {
+			continue
+		}
+		headers := mustMake(t, Fitted, dir)
+		if n := len(headers.ContentSecurityPolicy); n > room {
+			t.Fatalf("with %d pages the policy has %d bytes: %s", i+1, n, headers.ContentSecurityPolicy)
+		}
+	}
+	headers := mustMake(t, Fitted, dir)
+	for _, want := range []string{"script-src 'self' 'unsafe-inline'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data: https:"} {
+		if !strings.Contains(headers.ContentSecurityPolicy, want) {
+			t.Errorf("no %q in %s", want, headers.ContentSecurityPolicy)
+		}
+	}
+	if strings.Contains(headers.ContentSecurityPolicy, "sha256") {
+		t.Errorf("a hash beside 'unsafe-inline' takes its effect: %s", headers.ContentSecurityPolicy)
+	}
+	if want := "script-src 'unsafe-inline' because of 400 different inline scripts, too many to list in a header, in 400 files, such as p0/index.html"; !slices.Contains(headers.Weak, want) {
+		t.Errorf("no %q in %q", want, headers.Weak)
+	}
+}
+
+func TestWithoutABaseURLTheCanonicalLinkTellsWhatIsTheSitesOwn(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "index.html", `<link rel=canonical href="https://blog.example/"><img src="https://blog.example/a.png">`)
+	headers, err := Make(t.Context(), Fitted, dir, "")
+	if err != nil || readable(headers) != "strict policy\n" {
+		t.Errorf("%+v, %v", headers, err)
+	}
+	if _, err := Make(t.Context(), Fitted, dir, "/blog/"); err == nil || !strings.Contains(err.Error(), "https://example.org/") {
+		t.Errorf("a base URL without a host: %v", err)
+	}
+}
+
+// FuzzMarkup asks that no page makes the fitting fail, that all it finds can stand in a header, and that what the strict
+// policy allows stays allowed.
+func FuzzMarkup(f *testing.F) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			f.Add(file.Data)
+		}
+	}
+	strict := StrictHeaders().ContentSecurityPolicy
+	f.Fuzz(func(t *testing.T, content []byte) {
+		all := needs{}
+		for _, read := range readers {
+			d := &document{site: &site{base: webref.UnknownSite}, file: "index.html", needs: map[need]bool{}, opens: map[string]bool{}}
+			read(d, content)
+			for wanted := range d.needs {
+				all.add(d.file, wanted)
+			}
+		}
+		all.fitBuffer()
+		policy := all.policy()
+		if _, err := Parse(policy); err != nil {
+			t.Errorf("%q: %v", policy, err)
+		}
+		for part := range strings.SplitSeq(strict, "; ") {
+			name, sources, _ := strings.Cut(part, " ")
+			at := strings.Index("; "+policy, "; "+name+" ")
+			if at < 0 {
+				t.Fatalf("no %s in %s", name, policy)
+			}
+			fitted, _, _ := strings.Cut(policy[at:], ";")
+			for source := range strings.FieldsSeq(sources) {
+				if source != none && !slices.Contains(strings.Fields(fitted), source) {
+					t.Errorf("%s without %s: %s", name, source, policy)
+				}
+			}
+		}
+	})
+}
