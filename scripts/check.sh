@@ -17,5 +17,5 @@ else
 	[ -z "${CASTLE_REQUIRE_ALL:-}" ] || exit 1
 fi
 # The end-to-end tests want an engine or tools; scripts/test.sh runs them.
-mapfile -t packages < <(go list ./... | grep -Ev "/ci/(e2e|dockertest|scenarios)$")
+mapfile -t packages < <(go list ./... | grep -Ev "/ci/test/(e2e|docker|scenarios)$")
 go test -timeout 20m "${@:---short}" "${packages[@]}"

@@ -7,4 +7,4 @@ export CASTLE=$1 CASTLE_CACHE=$2 CASTLE_SITES=${3:-all} CASTLE_E2E=1
 
 variables=$("$CASTLE" setup --group=browser --cache="$CASTLE_CACHE")
 eval "$variables"
-go test -count=1 -timeout 90m -v -run 'TestTheSameCommitGivesTheSameDigestWithAColdCache' ./ci/e2e
+go test -count=1 -timeout 90m -v -run 'TestTheSameCommitGivesTheSameDigestWithAColdCache' ./ci/test/e2e

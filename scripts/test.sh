@@ -34,9 +34,9 @@ variables=$("$CASTLE" setup --group=create,browser --cache="$CASTLE_CACHE")
 eval "$variables"
 
 step "create, against the proving ground"
-go test -count=1 -timeout 30m -parallel 3 -v ./ci/scenarios
+go test -count=1 -timeout 30m -parallel 3 -v ./ci/test/scenarios
 
 # -v, so that the output says what ran. One package after the other: both keep
 # two cores busy.
 step "the normal path, with Docker, and the end-to-end tests"
-CASTLE_E2E=1 go test -p 1 -count=1 -timeout 60m -v ./ci/dockertest ./ci/e2e
+CASTLE_E2E=1 go test -p 1 -count=1 -timeout 60m -v ./ci/test/docker ./ci/test/e2e

@@ -24,7 +24,7 @@ import (
 	"tazlab.net/castle/ci/postrender"
 	"tazlab.net/castle/ci/ready"
 	"tazlab.net/castle/ci/sandbox/proxmox"
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // TestMain is also the castle that the layers' hooks call: this program under that name.
@@ -124,7 +124,7 @@ func newClient(getenv func(string) string) (*kubernetes.Clientset, error) {
 func charts(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "charts")
-	left, err := ComposeAll(terragruntFolder, folder, func(name string) (string, error) { return testneeds.Tool(t, name), nil })
+	left, err := ComposeAll(terragruntFolder, folder, func(name string) (string, error) { return needs.Tool(t, name), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func newRunner(t *testing.T) runner {
 	scratch := t.TempDir()
 	r := runner{
 		terragrunt: filepath.Join(scratch, "terragrunt"),
-		program:    filepath.Join(testneeds.Tool(t, "terragrunt"), "terragrunt"),
+		program:    filepath.Join(needs.Tool(t, "terragrunt"), "terragrunt"),
 		calls:      filepath.Join(scratch, "calls"),
 	}
 	if err := os.CopyFS(r.terragrunt, os.DirFS(terragruntFolder)); err != nil {
@@ -185,7 +185,7 @@ func newRunner(t *testing.T) runner {
 		folder := filepath.Join(plugins, "registry.opentofu.org", match[1], match[3], "linux_amd64")
 		program := "terraform-" + name
 		if err := errors.Join(os.MkdirAll(folder, 0o755),
-			os.Symlink(filepath.Join(testneeds.Tool(t, name), program), filepath.Join(folder, program+"_v"+match[3]))); err != nil {
+			os.Symlink(filepath.Join(needs.Tool(t, name), program), filepath.Join(folder, program+"_v"+match[3]))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +198,7 @@ func newRunner(t *testing.T) runner {
 		"PATH":               bin + ":" + os.Getenv("PATH"),
 		"HOME":               filepath.Join(scratch, "home"),
 		"TMPDIR":             scratch,
-		"TG_TF_PATH":         filepath.Join(testneeds.Tool(t, "tofu"), "tofu"),
+		"TG_TF_PATH":         filepath.Join(needs.Tool(t, "tofu"), "tofu"),
 		"TF_CLI_CONFIG_FILE": settings,
 		// Units that start at once replace each other's providers in the cache that Terragrunt would make.
 		"TG_NO_AUTO_PROVIDER_CACHE_DIR":  "true",

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tazlab.net/castle/ci/ready/kubetest"
+	"tazlab.net/castle/ci/test/kubetest"
 )
 
 // repositoryOnly is the chart that no test can install.

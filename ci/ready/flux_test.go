@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tazlab.net/castle/ci/ready/kubetest"
+	"tazlab.net/castle/ci/test/kubetest"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"tazlab.net/castle/ci/ready/kubetest"
+	"tazlab.net/castle/ci/test/kubetest"
 )
 
 func pemOf(der []byte) []byte {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/ready/kubetest"
+	"tazlab.net/castle/ci/test/kubetest"
 )
 
 // address is a virtual IP that answers when told to.

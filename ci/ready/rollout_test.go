@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tazlab.net/castle/ci/ready/kubetest"
+	"tazlab.net/castle/ci/test/kubetest"
 )
 
 // settledFlux is a Flux at rest at the old revision, with the blog available.

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tazlab.net/castle/ci/ready/kubetest"
+	"tazlab.net/castle/ci/test/kubetest"
 )
 
 var shared kubetest.Shared

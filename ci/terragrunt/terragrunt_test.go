@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // folder makes a folder of units, each an OpenTofu module and the units that it depends on.
 func folder(t *testing.T, units map[string][]string, modules map[string]string) Runner {
 	t.Helper()
-	programs := testneeds.Programs(t, "terragrunt", "tofu")
+	programs := needs.Programs(t, "terragrunt", "tofu")
 	dir := t.TempDir()
 	for unit, needs := range units {
 		var paths []string

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // measure asks the page itself how wide it is and what stands out of it. A window of chromium is never narrower than 500
@@ -100,7 +100,7 @@ func look(t *testing.T, chromium, page string, size [2]int) shown {
 
 func findChromium(t *testing.T) string {
 	t.Helper()
-	return testneeds.Command(t, "chromium", "chromium", "chromium-browser", "google-chrome")
+	return needs.Command(t, "chromium", "chromium", "chromium-browser", "google-chrome")
 }
 
 func browse(t *testing.T, chromium, folder string, arguments ...string) string {

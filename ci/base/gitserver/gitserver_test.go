@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 const canary = "canary-77ab-server-token"
@@ -281,7 +281,7 @@ func TestSeedBuildsOnWhatIsThereAndKeepsEveryByte(t *testing.T) {
 }
 
 func TestRepositoriesOfAnotherOwnerAreServed(t *testing.T) {
-	testneeds.Root(t, "to give a folder to another owner")
+	needs.Root(t, "to give a folder to another owner")
 	w := start(t, Options{Token: canary})
 	if err := os.Chown(w.bare, 12345, 12345); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/publish/manifest"
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 func TestAnUpdateIsOneCommitOfOneLineWithTrailers(t *testing.T) {
@@ -496,7 +496,7 @@ func TestABranchThatAppearsMeanwhileIsBuiltUpon(t *testing.T) {
 
 func TestACommitSignedWithAnSSHKeyVerifies(t *testing.T) {
 	t.Parallel()
-	keygen := testneeds.Command(t, "openssh-client", "ssh-keygen")
+	keygen := needs.Command(t, "openssh-client", "ssh-keygen")
 	r := newRemote(t, nil)
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")

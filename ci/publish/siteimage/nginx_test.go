@@ -20,7 +20,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"tazlab.net/castle/ci/publish/site/siteheaders"
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 func TestTheConfigurationNamesNothingOfTheBase(t *testing.T) {
@@ -67,7 +67,7 @@ type nginxOptions struct {
 
 func lookUpNginx(t *testing.T) string {
 	t.Helper()
-	return testneeds.Command(t, "nginx-light", "nginx")
+	return needs.Command(t, "nginx-light", "nginx")
 }
 
 // startNginx builds an image, unpacks our layers as a container runtime does, and starts nginx on them.
@@ -447,10 +447,10 @@ func TestASiteWithoutItsOwn404PageAnswers404(t *testing.T) {
 // The image's own paths, everything read-only but /dev/shm, and standard output owned by the user as a container runtime
 // makes it.
 func TestNginxRunsFromTheImagesOwnPathsWithNothingToWriteToButShm(t *testing.T) {
-	testneeds.Root(t, "to mount")
+	needs.Root(t, "to mount")
 	program := lookUpNginx(t)
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
-		testneeds.Missing(t, "this machine allows no mounts: %s", out)
+		needs.Missing(t, "this machine allows no mounts: %s", out)
 	}
 	for _, user := range []int{0, 65532} {
 		dir := t.TempDir()

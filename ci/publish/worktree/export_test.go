@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // snapshot describes every file of a folder, times included: equal snapshots mean equal exports.
@@ -228,7 +228,7 @@ func TestASiteThatReadsTheHistoryIsNotExportedFromAShallowClone(t *testing.T) {
 }
 
 func TestHugoFindsTheDatesInAnExport(t *testing.T) {
-	hugo := testneeds.Programs(t, "hugo")["hugo"]
+	hugo := needs.Programs(t, "hugo")["hugo"]
 	r := newRepo(t)
 	r.write("blog/hugo.yaml", "enableGitInfo: true\ndisableKinds: [taxonomy, term, sitemap, rss]\n")
 	r.write("blog/content/post.md", "---\ntitle: Post\n---\nhello\n")

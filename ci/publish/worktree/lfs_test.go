@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // pointerTo is the pointer of a content, and the place of that among the objects of Git LFS.
@@ -132,7 +132,7 @@ func TestAFileThatChangesWhileItIsCopiedIsNoContent(t *testing.T) {
 }
 
 func TestARealCloneWithGitLFSIsPublished(t *testing.T) {
-	testneeds.Command(t, "git-lfs", "git-lfs")
+	needs.Command(t, "git-lfs", "git-lfs")
 	r := newRepo(t)
 	r.git("lfs", "install", "--local")
 	r.git("lfs", "track", "*.png")

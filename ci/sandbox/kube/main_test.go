@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 const insideVariable = "CASTLE_KUBE_TEST_INSIDE"
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func programs(t *testing.T, tools ...string) map[string]string {
 	t.Helper()
 	if os.Getenv(insideVariable) == "" {
-		testneeds.Missing(t, "it needs root, to make namespaces")
+		needs.Missing(t, "it needs root, to make namespaces")
 	}
-	return testneeds.Programs(t, tools...)
+	return needs.Programs(t, tools...)
 }

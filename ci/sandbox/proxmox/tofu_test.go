@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/sandbox/profile"
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // tofu runs OpenTofu on a folder of configuration against a world.
@@ -27,7 +27,7 @@ type tofu struct {
 
 func newTofu(t *testing.T, w *world, configuration string) tofu {
 	t.Helper()
-	programs := testneeds.Programs(t, "provider-proxmox", "tofu")
+	programs := needs.Programs(t, "provider-proxmox", "tofu")
 	run := tofu{program: programs["tofu"], folder: t.TempDir()}
 	if err := os.CopyFS(run.folder, os.DirFS(configuration)); err != nil {
 		t.Fatal(err)

@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // needsMachine keeps tests that make real roots (root rights, a Debian mirror, half a minute each) out of a quick run.
 // Where all tests are required, as in CI, a machine that cannot run them fails them.
 func needsMachine(t *testing.T) {
 	t.Helper()
-	testneeds.FullRun(t, "makes a real Debian root", "a Debian machine with root and a mirror")
+	needs.FullRun(t, "makes a real Debian root", "a Debian machine with root and a mirror")
 	if problems := thisHost().unfitForRoot(); len(problems) > 0 {
-		testneeds.Missing(t, "this machine cannot make a Debian root: %s", strings.Join(problems, "; "))
+		needs.Missing(t, "this machine cannot make a Debian root: %s", strings.Join(problems, "; "))
 	}
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"tazlab.net/castle/ci/setup/images"
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // TestRealStandInsAreReproducibleAndRun makes the nginx stand-in of images.yaml twice, with nothing in common but the
 // network. The others, which take minutes, come in with the end-to-end tests.
 func TestRealStandInsAreReproducibleAndRun(t *testing.T) {
-	testneeds.FullRun(t, "makes real stand-ins", "a Debian machine with root, Go and a mirror")
+	needs.FullRun(t, "makes real stand-ins", "a Debian machine with root, Go and a mirror")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	all, err := images.Load("../../../images.yaml")

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // summary has a line for each finding, and its examples' pages.
@@ -280,7 +280,7 @@ func TestMistakesAreToldAllAtOnce(t *testing.T) {
 
 func TestASiteThatIsNotServedIsToldOnce(t *testing.T) {
 	folder := writeSite(t, "-- index.html --\n"+head)
-	_, err := Check(t.Context(), Options{URL: "http://127.0.0.1:1", Dir: folder, Program: testneeds.Command(t, "chromium", Programs...)})
+	_, err := Check(t.Context(), Options{URL: "http://127.0.0.1:1", Dir: folder, Program: needs.Command(t, "chromium", Programs...)})
 	if err == nil || !strings.Contains(err.Error(), "the site is not served") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("%v", err)
 	}

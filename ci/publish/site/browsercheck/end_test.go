@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // processes are those whose command line has all of these texts.
@@ -77,7 +77,7 @@ func killing(t *testing.T, times int, texts ...string) Report {
 	}))
 	t.Cleanup(server.Close)
 	report, err := Check(t.Context(), Options{URL: server.URL, Dir: folder, Offline: true, Widths: []int{1280},
-		Program: testneeds.Command(t, "chromium", Programs...)})
+		Program: needs.Command(t, "chromium", Programs...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestNoBrowserOutlivesTheCheck(t *testing.T) {
-	testneeds.Command(t, "chromium", Programs...)
+	needs.Command(t, "chromium", Programs...)
 	folder := writeSite(t, "-- index.html --\n"+head+"<script src=/slow.js></script>")
 	asked := make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

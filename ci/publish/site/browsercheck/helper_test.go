@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // strict is the policy that castle's image has by itself.
@@ -62,7 +62,7 @@ func look(t *testing.T, files string, change func(*Options)) Report {
 	folder := writeSite(t, files)
 	o := Options{
 		URL: serve(t, folder, map[string]string{"Content-Security-Policy": strict, "X-Frame-Options": "DENY"}), Dir: folder, Offline: true,
-		Program: testneeds.Command(t, "chromium", Programs...), Widths: []int{1280},
+		Program: needs.Command(t, "chromium", Programs...), Widths: []int{1280},
 	}
 	if change != nil {
 		change(&o)

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // workshop is a folder for a site, and the real Hugo on PATH.
 func workshop(t *testing.T, site string) Options {
 	t.Helper()
-	t.Setenv("PATH", testneeds.Tool(t, "hugo")+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	t.Setenv("PATH", needs.Tool(t, "hugo")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	folder := t.TempDir()
 	opts := Options{Site: filepath.Join(folder, "site"), Out: filepath.Join(folder, "public"), Cache: filepath.Join(folder, "cache")}
 	write(t, opts.Site, site)

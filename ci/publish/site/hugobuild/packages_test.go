@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // packages installs those of a site with these files and returns what came.
@@ -39,7 +39,7 @@ const listed = `
 `
 
 func TestOnlyALockedListOfPackagesIsInstalled(t *testing.T) {
-	npm := testneeds.Command(t, "npm", "npm")
+	npm := needs.Command(t, "npm", "npm")
 	locked := t.TempDir()
 	write(t, locked, listed)
 	lock := exec.CommandContext(t.Context(), npm, "install", "--package-lock-only", "--offline", "--ignore-scripts")
@@ -70,7 +70,7 @@ func TestOnlyALockedListOfPackagesIsInstalled(t *testing.T) {
 }
 
 func TestALockThatDoesNotFitIsRefused(t *testing.T) {
-	testneeds.Command(t, "npm", "npm")
+	needs.Command(t, "npm", "npm")
 	_, err := packages(t, `
 -- package.json --
 {"devDependencies": {"postcss-cli": "11.0.1"}}
@@ -86,7 +86,7 @@ fetch-retries=0
 }
 
 func TestARegistryOutOfReachIsSaidWithThePackage(t *testing.T) {
-	testneeds.Command(t, "npm", "npm")
+	needs.Command(t, "npm", "npm")
 	_, err := packages(t, `
 -- package.json --
 {"devDependencies": {"postcss-cli": "11.0.1"}}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // confirmedBy are html-validate's names for what our rules of HTML find.
@@ -120,15 +120,15 @@ type htmlValidate string
 // newHTMLValidate installs the pinned version, once for each lock file.
 func newHTMLValidate(t *testing.T) htmlValidate {
 	t.Helper()
-	npm := testneeds.Command(t, "npm", "npm")
-	testneeds.Command(t, "nodejs", "node")
+	npm := needs.Command(t, "npm", "npm")
+	needs.Command(t, "nodejs", "node")
 	const pins = "testdata/htmlvalidate"
 	lock, err := os.ReadFile(filepath.Join(pins, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(lock)
-	folder := filepath.Join(testneeds.Cache(t), "html-validate", hex.EncodeToString(sum[:8]))
+	folder := filepath.Join(needs.Cache(t), "html-validate", hex.EncodeToString(sum[:8]))
 	if _, err := os.Stat(folder); err == nil {
 		return htmlValidate(folder)
 	}
@@ -151,7 +151,7 @@ func newHTMLValidate(t *testing.T) htmlValidate {
 	install := exec.CommandContext(t.Context(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = fresh
 	if output, err := install.CombinedOutput(); err != nil {
-		testneeds.Missing(t, "npm cannot install html-validate (%v); give it a registry that it reaches:\n%s", err, output)
+		needs.Missing(t, "npm cannot install html-validate (%v); give it a registry that it reaches:\n%s", err, output)
 	}
 	if err := os.Rename(fresh, folder); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/testneeds"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 var when = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -72,7 +72,7 @@ func (s testSite) settled(want ...string) {
 // build builds the site with no cache and returns what it made.
 func (s testSite) build(settings ...string) string {
 	s.t.Helper()
-	hugo := testneeds.Programs(s.t, "hugo")["hugo"]
+	hugo := needs.Programs(s.t, "hugo")["hugo"]
 	made := s.t.TempDir()
 	command := exec.CommandContext(s.t.Context(), hugo, "--quiet", "--noBuildLock", "--source", s.dir, "--destination", made)
 	command.Env = append(append(os.Environ(), "TZ=UTC", "HUGO_CACHEDIR="+s.t.TempDir(), "HUGO_RESOURCEDIR="+s.t.TempDir()), settings...)

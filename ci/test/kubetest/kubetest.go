@@ -1,0 +1,241 @@
+// Package kubetest starts a real etcd and a real kube-apiserver for a test, on loopback, with certificates of their own
+// in a folder that goes with the test. It never starts a controller: what controllers would write, a test writes.
+package kubetest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/test/needs"
+)
+
+// Server is a running API server, as one test sees it.
+type Server struct {
+	Host string // "https://127.0.0.1:<port>"
+
+	t testing.TB
+	*processes
+}
+
+// processes is what runs.
+type processes struct {
+	folder string
+	pki    *pki
+	port   string
+	etcd   string
+	store  *process
+	api    *process
+}
+
+// Start starts both and waits until the API server is ready. They end with the test. Where the programs are not
+// built, the test is skipped; with CASTLE_REQUIRE_ALL set, it fails.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := launch(t, t.TempDir())
+	t.Cleanup(s.stop)
+	return s
+}
+
+// Shared is one server for the tests of a package that do not disturb each other. Its zero value is ready for use.
+type Shared struct {
+	server *Server
+}
+
+// Server is Start the first time, and then the same server for the test t. Only one test may be in here at a time.
+func (s *Shared) Server(t testing.TB) *Server {
+	t.Helper()
+	if s.server == nil {
+		folder, err := os.MkdirTemp("", "kubetest-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.server = launch(t, folder)
+	}
+	return &Server{Host: s.server.Host, t: t, processes: s.server.processes}
+}
+
+// Close ends the server, if there was one; TestMain calls it after the tests.
+func (s *Shared) Close() {
+	if s.server != nil {
+		s.server.stop()
+		_ = os.RemoveAll(s.server.folder)
+	}
+}
+
+func launch(t testing.TB, folder string) *Server {
+	t.Helper()
+	programs := needs.Programs(t, "etcd", "kubernetes")
+	pki, err := newPKI(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	s := &Server{Host: "https://127.0.0.1:" + port, t: t, processes: &processes{
+		folder: folder, pki: pki, port: port, etcd: "http://127.0.0.1:" + freePort(t),
+	}}
+	peer := "http://127.0.0.1:" + freePort(t)
+	s.store = start(t, folder, programs["etcd"],
+		"--data-dir="+filepath.Join(folder, "etcd"),
+		"--listen-client-urls="+s.etcd, "--advertise-client-urls="+s.etcd,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer,
+		"--unsafe-no-fsync", "--log-level=error")
+	s.api = s.newAPI(programs["kube-apiserver"])
+	if err := s.waitReady(); err != nil {
+		s.stop()
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stop stops the API server first: it hangs when etcd is gone.
+func (p *processes) stop() {
+	p.api.stop()
+	p.store.stop()
+}
+
+// Env are the values of the environment that names the API and an administrator's certificate.
+func (s *Server) Env() map[string]string {
+	return map[string]string{
+		"KUBE_HOST":                 s.Host,
+		"KUBE_CLUSTER_CA_CERT_DATA": string(s.pki.caCert),
+		"KUBE_CLIENT_CERT_DATA":     string(s.pki.adminCert),
+		"KUBE_CLIENT_KEY_DATA":      string(s.pki.adminKey),
+	}
+}
+
+// Getenv reads Env as os.Getenv reads the environment.
+func (s *Server) Getenv(name string) string { return s.Env()[name] }
+
+// Certificate issues a client certificate, PEM, for a user of the API.
+func (s *Server) Certificate(user string, groups ...string) (cert, key []byte) {
+	s.t.Helper()
+	cert, key, err := s.pki.client(user, groups...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return cert, key
+}
+
+// StopAPI ends the API server as a crash would: asked, it would first wait for its clients' watches. Etcd keeps what it
+// stored.
+func (s *Server) StopAPI() { s.api.kill() }
+
+// StartAPI starts the API server again, at the same address, and waits until it is ready.
+func (s *Server) StartAPI() {
+	s.t.Helper()
+	s.api = s.newAPI(s.api.program)
+	if err := s.waitReady(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Server) newAPI(program string) *process {
+	return start(s.t, s.folder, program,
+		"--etcd-servers="+s.etcd,
+		"--bind-address=127.0.0.1", "--secure-port="+s.port, "--advertise-address=127.0.0.1",
+		"--tls-cert-file="+s.pki.file("server.crt"), "--tls-private-key-file="+s.pki.file("server.key"),
+		"--client-ca-file="+s.pki.file("ca.crt"), "--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+s.pki.file("server.key"), "--service-account-signing-key-file="+s.pki.file("server.key"),
+		"--service-cluster-ip-range=10.96.0.0/24",
+		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
+		"--cert-dir="+s.folder, "--v=0")
+}
+
+// waitReady asks as fast as makes no difference.
+func (p *processes) waitReady() error {
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: p.pki.adminTLS(), DisableKeepAlives: true}}
+	deadline := time.After(90 * time.Second)
+	for {
+		response, err := client.Get("https://127.0.0.1:" + p.port + "/readyz")
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-deadline:
+			return fmt.Errorf("the API server is not ready after 90s:\n%s", p.api.tail())
+		case <-p.api.ended:
+			return fmt.Errorf("the API server ended before it was ready:\n%s", p.api.tail())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// process is a running program.
+type process struct {
+	program string
+	command *exec.Cmd
+	log     string
+	ended   chan struct{}
+}
+
+func start(t testing.TB, folder, program string, arguments ...string) *process {
+	t.Helper()
+	log, err := os.CreateTemp(folder, filepath.Base(program)+"-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	command := exec.Command(program, arguments...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{program: program, command: command, log: log.Name(), ended: make(chan struct{})}
+	go func() {
+		_ = command.Wait()
+		close(p.ended)
+	}()
+	return p
+}
+
+func (p *process) kill() {
+	_ = p.command.Process.Kill()
+	<-p.ended
+}
+
+// stop asks and, if that does not help, kills.
+func (p *process) stop() {
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		p.kill()
+	}
+}
+
+func (p *process) tail() string {
+	data, err := os.ReadFile(p.log)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	lines := strings.Split(string(bytes.TrimSpace(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
