@@ -45,9 +45,9 @@ func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
 		t.Fatalf("the set-up chose an engine %s (host %q), want one %s", plan.Kind, plan.Host, setup.Docker)
 	}
 
-	w, source := testworld.New(t), newSite(t)
+	w, source := world.New(t), newSite(t)
 	result := publishInto(t, w, plan, source)
-	sha := testworld.Git(t, source, "rev-parse", "HEAD")
+	sha := world.Git(t, source, "rev-parse", "HEAD")
 	if want := "blog-" + sha[:7]; result.Image.Tag != want || !result.Changed || result.Source.Commit != sha {
 		t.Errorf("got tag %q, changed %t, commit %s; want %q, true, %s", result.Image.Tag, result.Changed, result.Source.Commit, want, sha)
 	}
@@ -68,7 +68,7 @@ func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
 }
 
 // publishInto calls publish-blog of this repository's module and reads the report.
-func publishInto(t *testing.T, w *testworld.World, plan setup.Plan, source string) publish.Result {
+func publishInto(t *testing.T, w *world.World, plan setup.Plan, source string) publish.Result {
 	t.Helper()
 	defer took(t, "publish, with an engine that starts empty", time.Now())
 	ctx, cancel := context.WithTimeout(t.Context(), publishDeadline)
@@ -80,7 +80,7 @@ func publishInto(t *testing.T, w *testworld.World, plan setup.Plan, source strin
 	command := exec.CommandContext(ctx, dagger, append([]string{
 		"call", "--progress=plain", "publish-blog", "--source=" + source, "--path=.", "--format=JSON",
 	}, append(w.OnRegistry(), w.OnGitOps()...)...)...)
-	command.Dir = filepath.Join("..", "..")
+	command.Dir = filepath.Join("..", "..", "..")
 	command.Env = append(plan.Env(os.Environ()), append(w.Environment(), "NO_COLOR=1")...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -29,7 +29,7 @@ func newSite(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	testworld.Git(t, folder, "init", "--quiet", "--initial-branch=main")
-	testworld.CommitAll(t, folder, "Write two pages")
+	world.Git(t, folder, "init", "--quiet", "--initial-branch=main")
+	world.CommitAll(t, folder, "Write two pages")
 	return folder
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // publishJSON publishes and reads the report.
-func publishJSON(t *testing.T, w *testworld.World, source string, more ...string) publish.Result {
+func publishJSON(t *testing.T, w *world.World, source string, more ...string) publish.Result {
 	t.Helper()
 	args := append([]string{"publish-blog", "--source=" + source, "--format=JSON"}, w.OnRegistry()...)
 	out := mustCall(t, w.Environment(), append(append(args, w.OnGitOps()...), more...)...)
@@ -32,7 +32,7 @@ func publishJSON(t *testing.T, w *testworld.World, source string, more ...string
 }
 
 // publishFails publishes, which must fail, and returns what was said.
-func publishFails(t *testing.T, w *testworld.World, source string, more ...string) string {
+func publishFails(t *testing.T, w *world.World, source string, more ...string) string {
 	t.Helper()
 	args := append([]string{"publish-blog", "--source=" + source}, w.OnRegistry()...)
 	done := call(t, w.Environment(), append(append(args, w.OnGitOps()...), more...)...)
@@ -43,8 +43,8 @@ func publishFails(t *testing.T, w *testworld.World, source string, more ...strin
 }
 
 func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
-	sha := testworld.Git(t, source, "rev-parse", "HEAD")
+	w, source := world.New(t), newBlog(t)
+	sha := world.Git(t, source, "rev-parse", "HEAD")
 
 	result := publishJSON(t, w, source)
 	if want := "blog-" + sha[:7]; result.Image.Tag != want || !result.Changed || result.Source.Commit != sha {
@@ -57,7 +57,7 @@ func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
 	if got := w.ManifestOn(t, "main"); got != strings.TrimSpace(want) {
 		t.Errorf("the manifest is\n%s\nwant\n%s", got, want)
 	}
-	message := testworld.Git(t, w.Repository(), "log", "-1", "--format=%B", "main")
+	message := world.Git(t, w.Repository(), "log", "-1", "--format=%B", "main")
 	if !strings.Contains(message, sha) || !strings.Contains(message, result.Image.Digest) {
 		t.Errorf("the commit names not both the source and the digest:\n%s", message)
 	}
@@ -94,7 +94,7 @@ func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
 }
 
 func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	for _, name := range []string{"untracked.txt", "blog/content/_index.md"} {
 		write(t, filepath.Join(source, name), "changed")
 	}
@@ -108,7 +108,7 @@ func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
 }
 
 func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	result := publishJSON(t, w, source, "--dry-run")
 	if !result.DryRun || !result.GitOps.Changed || !strings.Contains(result.GitOps.New, result.Image.Tag) {
 		t.Errorf("got %+v, want a dry run that shows the new line", result)
@@ -117,7 +117,7 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 }
 
 func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	// The same commit on another port is another image.
 	said := publishFails(t, w, source, "--port=8080")
@@ -133,14 +133,14 @@ func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
 }
 
 func TestARegistryInABadMoodLeavesTheManifestAlone(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	w.Faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
 	publishFails(t, w, source)
 	untouched(t, w)
 }
 
 func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	page := filepath.Join(source, "blog/content/about.md")
 	text, err := os.ReadFile(page)
@@ -148,7 +148,7 @@ func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, page, string(text)+"\nOne more sentence.\n")
-	testworld.CommitAll(t, source, "Add a sentence")
+	world.CommitAll(t, source, "Add a sentence")
 	second := publishJSON(t, w, source)
 	if second.Image.UploadedBytes >= first.Image.UploadedBytes/4 {
 		t.Errorf("a changed sentence sent %d bytes, the whole image %d", second.Image.UploadedBytes, first.Image.UploadedBytes)
@@ -167,7 +167,7 @@ func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
 }
 
 func TestThePullRequestModeLeavesTheMainBranchAlone(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	result := publishJSON(t, w, source, "--push-branch=castle/blog", "--pin-digest")
 	if commits := w.Commits(t, "main"); len(commits) != 1 {
 		t.Errorf("main got a commit: %q", commits)
@@ -202,7 +202,7 @@ func TestTheFindingsOfABlogAreAFileAndABaselineThatItPasses(t *testing.T) {
 
 // untouched makes sure that neither the registry nor the GitOps repository
 // changed.
-func untouched(t *testing.T, w *testworld.World) {
+func untouched(t *testing.T, w *world.World) {
 	t.Helper()
 	if commits := w.Commits(t, "main"); len(commits) != 1 {
 		t.Errorf("the GitOps repository got a commit: %q", commits)
@@ -231,7 +231,7 @@ func get(t *testing.T, url string) (*http.Response, string) {
 }
 
 // startService keeps a function's service up for the test and returns its URL.
-func startService(t *testing.T, w *testworld.World, args []string, port int) string {
+func startService(t *testing.T, w *world.World, args []string, port int) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

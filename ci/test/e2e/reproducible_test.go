@@ -16,7 +16,7 @@ func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 	if !ownEngine() {
 		t.Skip("NOT RUN: the cache of an engine that is not castle's own would be emptied")
 	}
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	var sites []*publishedSite
 	for _, site := range chosenSites(t) {
@@ -30,7 +30,7 @@ func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 		t.Fatalf("%v\n%s", pruned.err, pruned.stderr)
 	}
 	clone := t.TempDir()
-	testworld.Git(t, clone, "clone", "--quiet", source, ".")
+	world.Git(t, clone, "clone", "--quiet", source, ".")
 	mustBeTheSame(t, first, publishJSON(t, w, clone), "")
 	for _, site := range sites {
 		t.Run(site.Name+" again", func(t *testing.T) {
@@ -51,14 +51,14 @@ func mustBeTheSame(t *testing.T, first, second publish.Result, varies string) {
 // TestACommitWhoseBuildsDifferIsPublishedOnce builds a site that shows the time.
 // Reading the status rewrites the index, so that the second call builds anew.
 func TestACommitWhoseBuildsDifferIsPublishedOnce(t *testing.T) {
-	w, source := testworld.New(t), newSite(t, map[string]string{
+	w, source := world.New(t), newSite(t, map[string]string{
 		"hugo.toml":          "baseURL = 'https://example.org/'\ntitle = 'Clock'\n",
 		"layouts/index.html": "<!doctype html><title>{{ site.Title }}</title><p>{{ now.UnixNano }}</p>",
 		"content/_index.md":  "---\ntitle: Clock\n---\n",
 	})
 	first := publishJSON(t, w, source, "--path=.")
 	write(t, filepath.Join(source, "hugo.toml"), "title = 'changed'\n")
-	testworld.Git(t, source, "checkout", "--quiet", "hugo.toml")
+	world.Git(t, source, "checkout", "--quiet", "hugo.toml")
 
 	again := publishJSON(t, w, source, "--path=.")
 	if again.Changed || !again.Image.AlreadyThere || again.Image.Digest != first.Image.Digest || again.Image.UploadedBytes != 0 {

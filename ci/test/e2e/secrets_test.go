@@ -20,7 +20,7 @@ import (
 // committed or kept.
 func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	began := time.Now().Add(-time.Second)
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	result := publishJSON(t, w, source)
 	w.Faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
 	publishFails(t, w, source, "--tag-prefix=other-")
@@ -34,7 +34,7 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 		}
 	}
 	look("what dagger printed", transcript.Bytes())
-	look("the GitOps repository's history", []byte(testworld.Git(t, w.Repository(), "log", "--all", "--patch", "--format=fuller")))
+	look("the GitOps repository's history", []byte(world.Git(t, w.Repository(), "log", "--all", "--patch", "--format=fuller")))
 	files := 0
 	for _, place := range []string{w.RegistryDir, w.GitDir, source} {
 		files += lookInFolder(t, place, time.Time{}, look)

@@ -48,7 +48,7 @@ func writeSite(t *testing.T, site realsites.Site) string {
 
 // publishSite publishes a site and looks at its pages in a browser, behind the
 // headers that were fitted to it.
-func publishSite(t *testing.T, w *testworld.World, site realsites.Site) *publishedSite {
+func publishSite(t *testing.T, w *world.World, site realsites.Site) *publishedSite {
 	t.Helper()
 	source := writeSite(t, site)
 	first := publishJSON(t, w, source, "--path=.")

@@ -14,10 +14,10 @@ func TestTheSourceMayBeAGitURLWithARef(t *testing.T) {
 	if !ownEngine() {
 		t.Skip("NOT RUN: only an engine on this machine reaches a Git remote on its loopback address")
 	}
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	folder := t.TempDir()
-	testworld.Git(t, source, "branch", "release")
-	testworld.Git(t, folder, "clone", "--quiet", "--bare", source, filepath.Join(folder, "blog.git"))
+	world.Git(t, source, "branch", "release")
+	world.Git(t, folder, "clone", "--quiet", "--bare", source, filepath.Join(folder, "blog.git"))
 	remote, err := gitserver.New(gitserver.Options{Root: folder, Token: "unused", AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
@@ -26,13 +26,13 @@ func TestTheSourceMayBeAGitURLWithARef(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	result := publishJSON(t, w, server.URL+"/blog.git#release")
-	if sha := testworld.Git(t, source, "rev-parse", "release"); result.Source.Commit != sha {
+	if sha := world.Git(t, source, "rev-parse", "release"); result.Source.Commit != sha {
 		t.Errorf("published %s, the ref is %s", result.Source.Commit, sha)
 	}
 }
 
 func TestAFolderWithoutGitIsExplained(t *testing.T) {
-	w := testworld.New(t)
+	w := world.New(t)
 	said := publishFails(t, w, filepath.Join(root(t), "blog", "content"))
 	if !strings.Contains(said, "Git") {
 		t.Errorf("it is not said that a Git working tree is wanted:\n%s", said)
@@ -40,7 +40,7 @@ func TestAFolderWithoutGitIsExplained(t *testing.T) {
 }
 
 func TestAPreviewServesTheWorkingTreeAsItIs(t *testing.T) {
-	w, source := testworld.New(t), newBlog(t)
+	w, source := world.New(t), newBlog(t)
 	write(t, filepath.Join(source, "blog/content/draft-note.md"), "---\ntitle: Not committed yet\n---\nSome words.\n")
 	base := startService(t, w, []string{"preview-blog", "--source=" + source, "--dirty"}, 8080)
 	if _, body := get(t, base+"/draft-note/"); !strings.Contains(body, "Not committed yet") {

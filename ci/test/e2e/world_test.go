@@ -23,8 +23,8 @@ func newBlog(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	testworld.Git(t, dir, "init", "--quiet", "--initial-branch=main")
-	testworld.CommitAll(t, dir, "Write the blog")
+	world.Git(t, dir, "init", "--quiet", "--initial-branch=main")
+	world.CommitAll(t, dir, "Write the blog")
 	return dir
 }
 
@@ -38,8 +38,8 @@ func newSite(t *testing.T, files map[string]string) string {
 		}
 		write(t, filepath.Join(dir, name), text)
 	}
-	testworld.Git(t, dir, "init", "--quiet", "--initial-branch=main")
-	testworld.CommitAll(t, dir, "Write the site")
+	world.Git(t, dir, "init", "--quiet", "--initial-branch=main")
+	world.CommitAll(t, dir, "Write the site")
 	return dir
 }
 

@@ -1,7 +1,7 @@
-// Package testworld is a registry and a Git remote for one test that publishes
+// Package world is a registry and a Git remote for one test that publishes
 // into them by `dagger call`; it is for tests only, and listens on loopback
 // addresses alone.
-package testworld
+package world
 
 import (
 	"crypto/rand"
