@@ -7,7 +7,7 @@ locals {
   # 2-platform → platform: the number is for people, the name is what gates, states and events are called by.
   layer     = replace(basename(get_terragrunt_dir()), "/^[0-9]+-/", "")
   described = yamldecode(file("${dirname(get_terragrunt_dir())}/cluster.yaml"))
-  # The defaults that ci/cluster gives what a description leaves out and a layer reads.
+  # The defaults that ci/cluster/description gives what a description leaves out and a layer reads.
   cluster = merge(local.described, {
     gitops  = merge({ branch = "main" }, local.described.gitops)
     storage = merge({ dataPath = "/var/lib/longhorn", storageClass = "longhorn" }, try(local.described.storage, {}))

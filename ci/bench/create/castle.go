@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"tazlab.net/castle/ci/timeline"
+	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // outcome is one command on a cluster.

@@ -12,27 +12,27 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/ready"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/sandbox/profile"
-	"tazlab.net/castle/ci/terragrunt"
-	"tazlab.net/castle/ci/timeline"
 )
 
 const layersFolder = "../../../terragrunt"
 
-func sandboxNodes(t *testing.T, names ...string) []cluster.Node {
+func sandboxNodes(t *testing.T, names ...string) []description.Node {
 	t.Helper()
-	description, err := cluster.Load(filepath.Join(layersFolder, "live", "sandbox"))
+	described, err := description.Load(filepath.Join(layersFolder, "live", "sandbox"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if names == nil {
-		return description.Nodes
+		return described.Nodes
 	}
-	var nodes []cluster.Node
+	var nodes []description.Node
 	for _, name := range names {
-		node, known := description.Node(name)
+		node, known := described.Node(name)
 		if !known {
 			t.Fatalf("no node %s", name)
 		}
@@ -90,7 +90,7 @@ func TestImagesThatArePulledAheadAreThereOrOnTheirWay(t *testing.T) {
 
 func TestTheScriptKnowsEveryGateOfTheLayers(t *testing.T) {
 	byHand := []string{"gitops-controllers", "blog"}
-	for _, gate := range ready.Gates() {
+	for _, gate := range gates.Gates() {
 		if len(looks[gate]) == 0 && !slices.Contains(byHand, gate) {
 			t.Errorf("there is no look for the gate %s", gate)
 		}
@@ -143,7 +143,7 @@ func TestDescriptionsOfAllSizesAreAccepted(t *testing.T) {
 			if err := size.describe(folder); err != nil {
 				t.Fatal(err)
 			}
-			made, err := cluster.Load(folder)
+			made, err := description.Load(folder)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/cluster/description"
 )
 
 // size is a number of nodes.
@@ -39,16 +39,16 @@ var (
 
 // describe changes the description in a cluster's folder to so many nodes. It must be one that castle accepts.
 func (s size) describe(folder string) error {
-	name := filepath.Join(folder, cluster.File)
+	name := filepath.Join(folder, description.File)
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	var description map[string]any
-	if err := yaml.Unmarshal(data, &description); err != nil {
+	var changed map[string]any
+	if err := yaml.Unmarshal(data, &changed); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	before, err := cluster.Load(folder)
+	before, err := description.Load(folder)
 	if err != nil {
 		return err
 	}
@@ -56,26 +56,26 @@ func (s size) describe(folder string) error {
 	var nodes []any
 	address := firstNode
 	for i := range s.controlPlanes + s.workers {
-		role, label := cluster.RoleControlPlane, fmt.Sprintf("sandbox-cp-%d", i+1)
+		role, label := description.RoleControlPlane, fmt.Sprintf("sandbox-cp-%d", i+1)
 		if i >= s.controlPlanes {
-			role, label = cluster.RoleWorker, fmt.Sprintf("sandbox-worker-%d", i+1-s.controlPlanes)
+			role, label = description.RoleWorker, fmt.Sprintf("sandbox-worker-%d", i+1-s.controlPlanes)
 		}
 		nodes = append(nodes, map[string]any{"name": label, "role": role, "address": address.String(), "vmID": firstVM + i, "host": host,
 			"cores": nodeCPU, "memory": nodeMemory, "disks": []any{map[string]any{"size": nodeDiskGiB}}})
 		address = address.Next()
 	}
-	description["nodes"] = nodes
-	description["vmIDs"] = map[string]any{"first": firstVM, "last": firstVM + len(nodes) - 1}
-	if network, ok := description["network"].(map[string]any); ok {
+	changed["nodes"] = nodes
+	changed["vmIDs"] = map[string]any{"first": firstVM, "last": firstVM + len(nodes) - 1}
+	if network, ok := changed["network"].(map[string]any); ok {
 		network["subnet"] = wideSubnet
 	}
-	description["loadBalancer"] = map[string]any{"pool": []any{widePool}}
-	if data, err = yaml.Marshal(description); err != nil {
+	changed["loadBalancer"] = map[string]any{"pool": []any{widePool}}
+	if data, err = yaml.Marshal(changed); err != nil {
 		return err
 	}
 	if err := os.WriteFile(name, data, 0o644); err != nil {
 		return err
 	}
-	_, err = cluster.Load(folder)
+	_, err = description.Load(folder)
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
@@ -99,7 +99,7 @@ func (s *shop) script(ctx context.Context) (*scriptFigures, error) {
 
 // path computes the critical path of the delays for the order in which this run's VMs were begun.
 func (r *scriptRound) path(w *world, created *outcome, scale float64) error {
-	description, err := cluster.Load(w.cluster)
+	description, err := description.Load(w.cluster)
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/base/copytree"
-	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/lifecycle"
-	"tazlab.net/castle/ci/ready"
-	"tazlab.net/castle/ci/terragrunt"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+	"tazlab.net/castle/ci/cluster/lifecycle"
 )
 
 // order is that of the record's script: one layer after the other, only the last two beside each other.
@@ -137,7 +137,7 @@ func poll(ctx context.Context, gate string) error {
 	if !known {
 		return fmt.Errorf("the script has no look for the gate %s", gate)
 	}
-	kube, err := ready.KubeFromEnv(os.Getenv)
+	kube, err := gates.KubeFromEnv(os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func poll(ctx context.Context, gate string) error {
 	}
 	least := 1
 	if gate == lifecycle.LayerPlatform {
-		description, err := cluster.Load(os.Getenv(lifecycle.VariableFolder))
+		description, err := description.Load(os.Getenv(lifecycle.VariableFolder))
 		if err != nil {
 			return err
 		}

@@ -10,19 +10,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/lifecycle"
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/lifecycle"
 	"tazlab.net/castle/ci/publish"
-	"tazlab.net/castle/ci/ready"
 )
 
 // kubeconfigVariable holds a kubeconfig's text, for a cluster that castle has no description of.
 const kubeconfigVariable = "CASTLE_KUBECONFIG"
 
 // objectFlag is an object by namespace and name.
-type objectFlag struct{ object *ready.Object }
+type objectFlag struct{ object *gates.Object }
 
 func (f objectFlag) String() string {
-	if f.object == nil || *f.object == (ready.Object{}) {
+	if f.object == nil || *f.object == (gates.Object{}) {
 		return ""
 	}
 	return f.object.String()
@@ -31,22 +31,22 @@ func (f objectFlag) String() string {
 func (f objectFlag) Type() string { return "namespace/name" }
 
 func (f objectFlag) Set(text string) (err error) {
-	*f.object, err = ready.ParseObject(text)
+	*f.object, err = gates.ParseObject(text)
 	return err
 }
 
 // rolloutFlags say where a rollout is waited for, and for how long.
 type rolloutFlags struct {
 	folder   string
-	delivery ready.Delivery
+	delivery gates.Delivery
 	timeout  time.Duration
 }
 
 func (r *rolloutFlags) add(command *cobra.Command) {
-	r.delivery = ready.Delivery{
-		Deployment:    ready.Object{Namespace: "blog", Name: "hugo-blog"},
-		Source:        ready.Object{Namespace: "flux-system", Name: "flux-system"},
-		Kustomization: ready.Object{Namespace: "flux-system", Name: "flux-system"},
+	r.delivery = gates.Delivery{
+		Deployment:    gates.Object{Namespace: "blog", Name: "hugo-blog"},
+		Source:        gates.Object{Namespace: "flux-system", Name: "flux-system"},
+		Kustomization: gates.Object{Namespace: "flux-system", Name: "flux-system"},
 	}
 	flags := command.Flags()
 	flags.StringVar(&r.folder, "cluster-folder", "", "the folder of the cluster that rolls out (terragrunt/live/NAME); else "+kubeconfigVariable+" holds a kubeconfig's text")
@@ -82,7 +82,7 @@ type rolloutWaiter struct {
 }
 
 func (w *rolloutWaiter) WaitRollout(ctx context.Context, commit, image string) (publish.Rollout, error) {
-	seen, err := w.rollouts.Wait(ctx, ready.Env{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
+	seen, err := w.rollouts.Wait(ctx, gates.Env{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
 	return publish.Rollout{
 		Cluster: w.rollouts.Cluster, Deployment: w.delivery.Deployment.String(),
 		Revision: seen.Revision, Image: seen.Image, Again: w.again(commit, image),
@@ -123,7 +123,7 @@ func newWaitBlogCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			began := time.Now()
 			if image != "" {
-				if err := ready.CheckImage(image); err != nil {
+				if err := gates.CheckImage(image); err != nil {
 					return err
 				}
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/layers"
+	"tazlab.net/castle/ci/cluster/layers/charts"
 )
 
 func newChartsCommand() *cobra.Command {
@@ -18,9 +18,9 @@ func newChartsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tools == "" {
-				return layers.FetchAll(cmd.Context(), terragrunt, out)
+				return charts.FetchAll(cmd.Context(), terragrunt, out)
 			}
-			left, err := layers.ComposeAll(terragrunt, out, func(tool string) (string, error) { return filepath.Join(tools, tool), nil })
+			left, err := charts.ComposeAll(terragrunt, out, func(tool string) (string, error) { return filepath.Join(tools, tool), nil })
 			if err == nil && len(left) > 0 {
 				_, err = fmt.Fprintf(cmd.ErrOrStderr(), "left out, since only a Helm repository has them: %s\n", strings.Join(left, ", "))
 			}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/lifecycle"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/lifecycle"
 )
 
 const (
@@ -61,7 +61,7 @@ func newClusterCommand() *cobra.Command {
 
 func (c *clusterFlags) validate() *cobra.Command {
 	return c.on("validate", "List every mistake of the description", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
-		description, err := cluster.Load(on.Folder)
+		description, err := description.Load(on.Folder)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/lifecycle"
+	"tazlab.net/castle/ci/cluster/lifecycle"
 )
 
 // These commands are called by the layers' hooks; everything that they need comes by the environment that create gives.

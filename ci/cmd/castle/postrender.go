@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/postrender"
-	"tazlab.net/castle/ci/ready"
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/layers/postrender"
 )
 
 // newPostrenderCommand is called by Helm, with the environment that create gives the layers.
@@ -19,7 +19,7 @@ func newPostrenderCommand() *cobra.Command {
 		ValidArgs: postrender.Charts(),
 		Long:      "Charts: " + strings.Join(postrender.Charts(), ", "),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kube, err := ready.KubeFromEnv(os.Getenv)
+			kube, err := gates.KubeFromEnv(os.Getenv)
 			if err != nil {
 				return err
 			}

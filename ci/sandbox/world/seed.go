@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/infisical"
 )
 
@@ -60,7 +60,7 @@ type places struct {
 	proxmox, infisical, git netip.AddrPort
 }
 
-func placesOf(c *cluster.Cluster) (places, error) {
+func placesOf(c *description.Cluster) (places, error) {
 	var p places
 	var errs [3]error
 	p.proxmox, errs[0] = place("proxmox.url", c.Proxmox.URL)

@@ -21,14 +21,14 @@ import (
 
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/base/registry"
-	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/kube"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/sandbox/proxmox"
 	"tazlab.net/castle/ci/sandbox/proxy"
 	"tazlab.net/castle/ci/sandbox/talos"
-	"tazlab.net/castle/ci/secrets"
 )
 
 // Options are what a world is served with.
@@ -60,7 +60,7 @@ func programs(folder string) kube.Binaries {
 // world is what Serve starts, in order, and ends in reverse.
 type world struct {
 	Options
-	cluster *cluster.Cluster
+	cluster *description.Cluster
 	seed    *Seed
 	places  places
 	ca      *authority
@@ -99,7 +99,7 @@ func Serve(ctx context.Context, options Options) (err error) {
 }
 
 func (w *world) open() (err error) {
-	if w.cluster, err = cluster.Load(w.Cluster); err != nil {
+	if w.cluster, err = description.Load(w.Cluster); err != nil {
 		return err
 	}
 	if w.seed, err = readSeed(w.Cluster); err != nil {

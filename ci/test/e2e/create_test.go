@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"tazlab.net/castle/ci/lifecycle"
-	"tazlab.net/castle/ci/timeline"
+	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // sandboxCluster is the cluster of the whole story below. Its world is a cache volume of the engine, emptied first.

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster"
-	"tazlab.net/castle/ci/lifecycle"
-	"tazlab.net/castle/ci/timeline"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // seedTag is the blog's tag in the Git repository that a world starts with.
@@ -201,7 +201,7 @@ func (w *world) pulledAhead() {
 	log := w.toolLog("images")
 	for _, node := range w.cluster.Nodes {
 		images := []string{"quay.io/metallb/speaker"}
-		if node.Role == cluster.RoleWorker {
+		if node.Role == description.RoleWorker {
 			images = append(images, "ghcr.io/external-secrets/external-secrets", "longhornio/longhorn-manager", "ghcr.io/fluxcd/source-controller")
 		}
 		for _, image := range images {

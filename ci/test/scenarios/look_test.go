@@ -17,9 +17,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/lifecycle"
+	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/timeline"
 	seed "tazlab.net/castle/ci/sandbox/world"
-	"tazlab.net/castle/ci/timeline"
 )
 
 // seed is what the world started from.

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tazlab.net/castle/ci/cluster"
+	"tazlab.net/castle/ci/cluster/description"
 )
 
 // proxy is where the world lets castle in, on the loopback interface of its own network namespace.
@@ -31,7 +31,7 @@ type world struct {
 	kit     kit
 	folder  string // what belongs to this test
 	live    string // terragrunt/live/sandbox, a copy
-	cluster *cluster.Cluster
+	cluster *description.Cluster
 	scale   string
 	profile string
 
@@ -47,7 +47,7 @@ func newWorld(t *testing.T, profile, scale string, changes ...change) *world {
 	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale}
 	w.live = w.copyLive("terragrunt", changes...)
 	var err error
-	if w.cluster, err = cluster.Load(w.live); err != nil {
+	if w.cluster, err = description.Load(w.live); err != nil {
 		t.Fatal(err)
 	}
 	// OpenTofu looks for providers in a home of its own, which castle has in the folder for temporary files.

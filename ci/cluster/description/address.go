@@ -1,0 +1,113 @@
+package description
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+)
+
+var leadingZero = regexp.MustCompile(`(^|\.)0+([0-9])`)
+
+// readAddress gives an address or what is wrong with the text.
+func readAddress(text string) (netip.Addr, string) {
+	address, err := netip.ParseAddr(text)
+	switch {
+	case err == nil && address.Is4():
+		return address, ""
+	case err == nil:
+		return netip.Addr{}, fmt.Sprintf("%s is an IPv6 address; clusters are IPv4 here", text)
+	}
+	if before, _, ok := strings.Cut(text, "/"); ok {
+		if _, err := netip.ParseAddr(before); err == nil {
+			return netip.Addr{}, fmt.Sprintf("%s is a subnet; did you mean %s?", text, before)
+		}
+	}
+	if without := leadingZero.ReplaceAllString(text, "$1$2"); without != text {
+		if _, err := netip.ParseAddr(without); err == nil {
+			return netip.Addr{}, fmt.Sprintf("%s has leading zeros; did you mean %s?", text, without)
+		}
+	}
+	return netip.Addr{}, fmt.Sprintf("%q is not an address; write four numbers from 0 to 255, such as 192.168.1.10", text)
+}
+
+// readPrefix gives a subnet or what is wrong with the text.
+func readPrefix(text string) (netip.Prefix, string) {
+	prefix, err := netip.ParsePrefix(text)
+	switch {
+	case err == nil && !prefix.Addr().Is4():
+		return netip.Prefix{}, fmt.Sprintf("%s is an IPv6 subnet; clusters are IPv4 here", text)
+	case err == nil && prefix.Masked() != prefix:
+		return netip.Prefix{}, fmt.Sprintf("%s has host bits set; did you mean %s?", text, prefix.Masked())
+	case err == nil:
+		return prefix, ""
+	}
+	if address, err := netip.ParseAddr(text); err == nil && address.Is4() {
+		return netip.Prefix{}, fmt.Sprintf("%s has no length; did you mean %s?", text, netip.PrefixFrom(address, 24).Masked())
+	}
+	return netip.Prefix{}, fmt.Sprintf("%q is not a subnet; write it as 192.168.1.0/24", text)
+}
+
+// span is a run of addresses, both ends included.
+type span struct{ first, last netip.Addr }
+
+func prefixSpan(p netip.Prefix) span {
+	return span{p.Masked().Addr(), lastAddress(p)}
+}
+
+func (s span) contains(a netip.Addr) bool { return !a.Less(s.first) && !s.last.Less(a) }
+
+func (s span) overlaps(o span) bool { return !s.last.Less(o.first) && !o.last.Less(s.first) }
+
+func number(a netip.Addr) uint32 {
+	bytes := a.As4()
+	return binary.BigEndian.Uint32(bytes[:])
+}
+
+func address(n uint32) netip.Addr {
+	var bytes [4]byte
+	binary.BigEndian.PutUint32(bytes[:], n)
+	return netip.AddrFrom4(bytes)
+}
+
+func hostMask(p netip.Prefix) uint32 { return uint32(1<<(32-p.Bits()) - 1) }
+
+func lastAddress(p netip.Prefix) netip.Addr {
+	return address(number(p.Masked().Addr()) | hostMask(p))
+}
+
+// moved is the address with the subnet's network part and its own host part.
+func moved(a netip.Addr, p netip.Prefix) netip.Addr {
+	return address(number(p.Masked().Addr()) | number(a)&hostMask(p))
+}
+
+// readPool gives the addresses of one entry of the load balancer's pool, or what is wrong with the text.
+func readPool(text string) (span, string) {
+	if strings.Contains(text, "/") {
+		prefix, problem := readPrefix(text)
+		if problem != "" {
+			return span{}, problem
+		}
+		return prefixSpan(prefix), ""
+	}
+	first, last, ok := strings.Cut(text, "-")
+	if !ok {
+		if a, err := netip.ParseAddr(text); err == nil {
+			return span{}, fmt.Sprintf("%s is one address; write it as %s/32 or as a range", text, a)
+		}
+		return span{}, fmt.Sprintf("%q is no range; write 192.168.1.220-192.168.1.239 or 192.168.1.224/28", text)
+	}
+	from, problem := readAddress(strings.TrimSpace(first))
+	if problem != "" {
+		return span{}, problem
+	}
+	to, problem := readAddress(strings.TrimSpace(last))
+	if problem != "" {
+		return span{}, problem
+	}
+	if to.Less(from) {
+		return span{}, fmt.Sprintf("%s is reversed; did you mean %s-%s?", text, to, from)
+	}
+	return span{from, to}, ""
+}

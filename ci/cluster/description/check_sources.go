@@ -1,0 +1,126 @@
+package description
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+var (
+	storageForm     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]$`) // PVE::JSONSchema, pve-storage-id
+	bridgeForm      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.]{0,14}$`)        // Linux: 15 characters
+	projectForm     = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	bucketForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	branchForm      = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`)
+	environmentForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	scpForm         = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):(.+)$`)
+)
+
+func (k *checker) proxmox() {
+	p, ids := k.c.Proxmox, k.c.VMIDs
+	if u := k.web("proxmox.url", p.URL, false); u != nil && strings.Trim(u.Path, "/") != "" {
+		k.mistake("proxmox.url", "%s has a path; did you mean %s://%s/?", p.URL, u.Scheme, u.Host)
+	}
+	if k.has("proxmox.template") {
+		switch {
+		case p.Template < firstID || p.Template > lastID:
+			k.mistake("proxmox.template", "%d is not an id of Proxmox, which go from %d to %d; write the template's", p.Template, firstID, lastID)
+		case k.has("vmIDs") && ids.First <= p.Template && p.Template <= ids.Last:
+			k.mistake("proxmox.template", "%d is within the cluster's own range, %d to %d, which a wipe empties; give the template an id outside it",
+				p.Template, ids.First, ids.Last)
+		}
+	}
+	k.form("proxmox.storage", p.Storage, storageForm, "the name of a storage, such as local-lvm")
+	k.form("proxmox.bridge", p.Bridge, bridgeForm, "the name of a bridge, such as vmbr0")
+}
+
+func (k *checker) form(path, value string, form *regexp.Regexp, what string) {
+	if k.has(path) && !form.MatchString(value) {
+		k.mistake(path, "%q is not %s", value, what)
+	}
+}
+
+func (k *checker) storage() {
+	s := k.c.Storage
+	workers := len(k.c.Workers())
+	switch {
+	case !k.has("storage.replicas"):
+	case s.Replicas < 1:
+		k.mistake("storage.replicas", "%d keeps no copy at all; write at least 1", s.Replicas)
+	case k.rolesKnown() && workers > 0 && s.Replicas > workers:
+		k.mistake("storage.replicas", "%d is more than the number of workers, and each keeps one copy; write %d or add workers", s.Replicas, workers)
+	}
+	if k.has("storage.dataPath") && (!strings.HasPrefix(s.DataPath, "/var/") || path.Clean(s.DataPath) != s.DataPath) {
+		k.mistake("storage.dataPath", "%q is not a folder below /var, the only place that Talos keeps; write /var/lib/longhorn", s.DataPath)
+	}
+	k.dnsLabel("storage.storageClass", s.StorageClass)
+}
+
+func (k *checker) gitops() {
+	g := k.c.GitOps
+	if match := scpForm.FindStringSubmatch(g.URL); match != nil {
+		k.mistake("gitops.url", "is reached by SSH, but Flux signs in with a user name and a token; did you mean https://%s/%s?", match[1], match[2])
+	} else if u := k.web("gitops.url", g.URL, false); u != nil && strings.Trim(u.Path, "/") == "" {
+		k.mistake("gitops.url", "%s names no repository; write it as https://host/owner/tazlab-k8s.git", g.URL)
+	}
+	if k.has("gitops.branch") && (!branchForm.MatchString(g.Branch) || strings.Contains(g.Branch, "..") || strings.Contains(g.Branch, "//")) {
+		k.mistake("gitops.branch", "%q is not the name of a branch, such as main", g.Branch)
+	}
+	k.inside("gitops.path", g.Path, "clusters/blue")
+}
+
+// inside checks a path that must stay below the folder it is relative to.
+func (k *checker) inside(field, value, example string) {
+	if !k.has(field) {
+		return
+	}
+	clean := strings.TrimLeft(path.Clean(value), "/")
+	switch {
+	case value == "" || clean == "." || clean == "" || clean == ".." || strings.HasPrefix(clean, "../"):
+		k.mistake(field, "%q does not name something below its folder; write for example %s", value, example)
+	case clean != value:
+		k.mistake(field, "%q is not a plain relative path; did you mean %s?", value, clean)
+	}
+}
+
+func (k *checker) secrets() {
+	k.inside("secrets.sops", k.c.Secrets.SOPS, "secrets.sops.yaml")
+	i := k.c.Secrets.Infisical
+	// The proving ground's Infisical has no certificate; a real one would receive the client's secret in clear.
+	if u := k.web("secrets.infisical.url", i.URL, k.c.Platform == PlatformSandbox); u != nil && strings.HasSuffix(u.Path, "/api") {
+		k.mistake("secrets.infisical.url", "%s ends in /api, which is added by itself; did you mean %s?", i.URL, strings.TrimSuffix(i.URL, "/api"))
+	}
+	k.form("secrets.infisical.project", i.Project, projectForm, "a project's id; copy the UUID from the project's settings")
+	k.form("secrets.infisical.slug", i.Slug, slug, "a project's slug, which is lower-case words joined by hyphens")
+	k.form("secrets.infisical.environment", i.Environment, environmentForm, "an environment's slug, such as prod")
+	if k.has("secrets.infisical.path") && (!strings.HasPrefix(i.Path, "/") || path.Clean(i.Path) != i.Path) {
+		k.mistake("secrets.infisical.path", "%q is not a folder of Infisical; did you mean %s?", i.Path, path.Clean("/"+i.Path))
+	}
+}
+
+func (k *checker) state() {
+	s := k.c.State
+	k.word("state.backend", s.Backend, StateLocal, StateS3Backend)
+	switch s.Backend {
+	case StateLocal:
+		if k.has("state.s3") {
+			k.mistake("state.s3", "is not used by the backend local; remove it, or write backend: s3")
+		}
+		return
+	case StateS3Backend:
+	default:
+		return
+	}
+	switch {
+	case !k.has("state.s3.bucket") && !k.broken["state.s3.bucket"]:
+		k.mistake("state.s3", "bucket is missing; the backend s3 keeps the states there")
+	default:
+		k.form("state.s3.bucket", s.S3.Bucket, bucketForm, "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens")
+	}
+	if !k.has("state.s3.endpoint") && !k.has("state.s3.region") {
+		k.mistake("state.s3", "endpoint and region are missing; write the region for AWS itself, the endpoint for any other store")
+	}
+	if s.S3.Endpoint != "" {
+		k.web("state.s3.endpoint", s.S3.Endpoint, true) // requests are signed and states encrypted
+	}
+}

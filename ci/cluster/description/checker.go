@@ -1,0 +1,159 @@
+package description
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// checker finds what is wrong with a description whose fields could be read. A field that is missing or could not be read has
+// been named already, and no rule that needs it speaks of it again.
+type checker struct {
+	*reader
+	c      *Cluster
+	folder string // "" where it is not known
+}
+
+func (k *checker) check() {
+	k.name()
+	k.network()
+	k.nodes()
+	k.roles()
+	k.pool()
+	k.internalNetworks()
+	k.proxmox()
+	k.talos()
+	k.kubernetes()
+	k.storage()
+	k.gitops()
+	k.secrets()
+	k.state()
+}
+
+var (
+	label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	slug  = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+)
+
+// dnsLabel checks a name that becomes part of host names, Kubernetes names and folders.
+func (k *checker) dnsLabel(path, name string) {
+	if !k.has(path) || label.MatchString(name) {
+		return
+	}
+	fixed := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-"), "-")
+	if label.MatchString(fixed) {
+		k.mistake(path, "%q is not a DNS label; did you mean %s?", name, fixed)
+		return
+	}
+	k.mistake(path, "%q is not a DNS label; write 1 to 63 lower-case letters, digits and inner hyphens", name)
+}
+
+func (k *checker) word(path, value string, known ...string) {
+	if k.has(path) && !slices.Contains(known, value) {
+		k.mistake(path, "%q is unknown; %s", value, didYouMean(value, known, "known are "))
+	}
+}
+
+func (k *checker) name() {
+	k.dnsLabel("name", k.c.Name)
+	if k.has("name") && label.MatchString(k.c.Name) && k.folder != "" && k.folder != k.c.Name {
+		k.mistake("name", "%s is not the name of the folder, %s; a cluster and its folder have one name", k.c.Name, k.folder)
+	}
+	k.word("platform", k.c.Platform, PlatformProxmox, PlatformAWS, PlatformSandbox)
+	if k.c.Platform == PlatformAWS {
+		k.mistake("platform", "aws is not available yet; use proxmox")
+	}
+}
+
+// web checks an address of a service: https (or http where allowed), a host, and no credentials, which would end up in
+// logs and states.
+func (k *checker) web(path, text string, http bool) *url.URL {
+	if !k.has(path) {
+		return nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err == nil && u.User != nil, err != nil && strings.Contains(text, "@"):
+		// The text holds a secret: it must not be shown.
+		k.mistake(path, "has credentials in it; remove them, they come from the cluster's secrets")
+	case err != nil || u.Host == "" || u.Scheme == "":
+		k.mistake(path, "%q is not a URL; write it as https://host/", text)
+	case u.Scheme == "http" && !http:
+		k.mistake(path, "%s is not encrypted; did you mean https://%s?", text, strings.TrimPrefix(text, "http://"))
+	case u.Scheme != "https" && u.Scheme != "http":
+		k.mistake(path, "%s is not reached by https; write it as https://host/", text)
+	case u.RawQuery != "" || u.Fragment != "":
+		k.mistake(path, "%s has a query or a fragment; remove it", text)
+	default:
+		return u
+	}
+	return nil
+}
+
+// use is an address that is taken, and by what.
+type use struct {
+	address netip.Addr
+	owner   string
+}
+
+// uses lists what stands in the nodes' network: services by their literal addresses, the virtual IP, the nodes. A service
+// at the address of another one is not listed: a gateway often answers DNS too.
+func (k *checker) uses() []use {
+	var list []use
+	add := func(path string, a netip.Addr, owner string) {
+		if k.has(path) && a.IsValid() {
+			list = append(list, use{a, owner})
+		}
+	}
+	service := func(path string, a netip.Addr, owner string) {
+		if !slices.ContainsFunc(list, func(u use) bool { return u.address == a }) {
+			add(path, a, owner)
+		}
+	}
+	service("network.gateway", k.c.Network.Gateway, "the gateway")
+	for i, a := range k.c.Network.DNS {
+		path := fmt.Sprintf("network.dns[%d]", i)
+		service(path, a, path)
+	}
+	for _, host := range []struct{ path, url string }{
+		{"proxmox.url", k.c.Proxmox.URL}, {"gitops.url", k.c.GitOps.URL},
+		{"secrets.infisical.url", k.c.Secrets.Infisical.URL}, {"state.s3.endpoint", k.c.State.S3.Endpoint},
+	} {
+		if u, err := url.Parse(host.url); err == nil {
+			if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+				service(host.path, a, "the host in "+host.path)
+			}
+		}
+	}
+	add("endpoint", k.c.Endpoint, "the virtual IP (endpoint)")
+	for i, n := range k.c.Nodes {
+		add(fmt.Sprintf("nodes[%d].address", i), n.Address, nodeLabel(i, n))
+	}
+	return list
+}
+
+// free is the first address after the given one that nothing uses, as a proposal: ", such as 192.168.1.216", or "".
+func (k *checker) free(after netip.Addr) string {
+	if !k.has("network.subnet") {
+		return ""
+	}
+	subnet := k.c.Network.Subnet
+	taken := k.uses()
+	for a := after; ; {
+		if a = a.Next(); !a.IsValid() || !subnet.Contains(a) || a == lastAddress(subnet) {
+			return ""
+		}
+		used := slices.ContainsFunc(taken, func(u use) bool { return u.address == a })
+		for _, entry := range k.c.LoadBalancer.Pool {
+			if s, problem := readPool(entry); problem == "" {
+				used = used || s.contains(a)
+			}
+		}
+		if !used {
+			return ", such as " + a.String()
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package description
+
+import (
+	"errors"
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const live = "../../../terragrunt/live"
+
+func TestTheLiveDescriptionsAreValid(t *testing.T) {
+	for _, name := range []string{"blue", "sandbox"} {
+		c, err := Load(filepath.Join(live, name))
+		if err != nil {
+			t.Errorf("%s:\n%v", name, err)
+			continue
+		}
+		if len(c.ControlPlanes()) != 3 || len(c.Workers()) != 2 || c.Tag() != name {
+			t.Errorf("%s: %d control planes, %d workers, tag %s", name, len(c.ControlPlanes()), len(c.Workers()), c.Tag())
+		}
+		if want := Schematic(c.Talos.Extensions); c.Talos.Schematic != want {
+			t.Errorf("%s: the schematic is %s, its extensions make %s", name, c.Talos.Schematic, want)
+		}
+	}
+}
+
+func TestABlueNodeIsFoundByItsName(t *testing.T) {
+	c, err := Load(filepath.Join(live, "blue"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, ok := c.Node("blue-worker-2")
+	if !ok || node.Address != netip.MustParseAddr("192.168.1.215") || node.VMID != 425 || node.Disks[0].Size != 100 {
+		t.Errorf("got %+v, %t", node, ok)
+	}
+	if _, ok := c.Node("blue-worker-9"); ok {
+		t.Error("a node that is not there was found")
+	}
+	if c.Server() != "https://192.168.1.210:6443" || !c.VMIDs.Contains(432) || c.VMIDs.Contains(433) {
+		t.Errorf("server %s, range %v", c.Server(), c.VMIDs)
+	}
+}
+
+// Each file of testdata/invalid is blue's description with the mistake that it is named by, and the golden file beside it
+// holds what a person is told. A file tells of one mistake, unless its golden file says otherwise on purpose.
+func TestEveryMistakeIsNamedWithItsLineAndItsFix(t *testing.T) {
+	files, err := filepath.Glob("testdata/invalid/*.yaml")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("found %d invalid descriptions (%v), want 25 or more", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = parse("cluster.yaml", "blue", data)
+			if err == nil {
+				t.Fatal("the description was taken for a valid one")
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%swant (%s)\n%s", got, file, want)
+	}
+}
+
+func TestTenMistakesAreTenLines(t *testing.T) {
+	data, err := os.ReadFile("testdata/invalid/ten-mistakes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Parse("cluster.yaml", data)
+	var mistakes Mistakes
+	if !errors.As(err, &mistakes) || len(mistakes) != 10 || strings.Count(err.Error(), "\n") != 9 {
+		t.Fatalf("want ten mistakes on ten lines, got\n%v", err)
+	}
+	if !slices.IsSortedFunc(mistakes, func(a, b Mistake) int { return a.Line - b.Line }) {
+		t.Errorf("the mistakes do not stand in the file's order:\n%v", err)
+	}
+}
+
+func TestAPasswordInAURLIsNotShown(t *testing.T) {
+	blue := blueText(t)
+	for _, url := range []string{"https://tazlab:canary-7f3@github.com/tazlab/tazlab-k8s.git", "https://tazlab:canary-7f3%zz@github.com/x"} {
+		_, err := Parse("cluster.yaml", []byte(strings.Replace(blue, "https://github.com/tazlab/tazlab-k8s.git", url, 1)))
+		if err == nil || !strings.Contains(err.Error(), "credentials") || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s gives %v", url, err)
+		}
+	}
+}
+
+func TestWhatIsLeftOutIsFilled(t *testing.T) {
+	text := blueText(t)
+	for _, line := range []string{
+		"  diskEncryption: {ephemeral: nodeID}\n", "  kernelModules: [iscsi_tcp, dm_crypt]\n", "  podSubnet: 10.244.0.0/16\n",
+		"  serviceSubnet: 10.96.0.0/16\n", "  dataPath: /var/lib/longhorn\n", "  storageClass: longhorn\n", "  branch: main\n",
+		"state:\n  backend: local\n", "  insecure: true\n",
+	} {
+		if !strings.Contains(text, line) {
+			t.Fatalf("blue has no line %q", line)
+		}
+		text = strings.Replace(text, line, "", 1)
+	}
+	c, err := Parse("cluster.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{
+		c.Talos.DiskEncryption.Ephemeral, c.Kubernetes.PodSubnet.String(), c.Kubernetes.ServiceSubnet.String(),
+		c.Storage.DataPath, c.Storage.StorageClass, c.GitOps.Branch, c.State.Backend,
+	}
+	want := []string{"nodeID", "10.244.0.0/16", "10.96.0.0/16", "/var/lib/longhorn", "longhorn", "main", "local"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAFolderWithoutDescriptionIsNamed(t *testing.T) {
+	folder := t.TempDir()
+	if _, err := Load(folder); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), folder) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheFoldersNameIsCompared(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "green")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, File), []byte(blueText(t)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(folder)
+	if err == nil || !strings.Contains(err.Error(), "green/cluster.yaml:2: name: blue is not the name of the folder, green") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEveryLineOfTheCataloguesCanBeRead(t *testing.T) {
+	for name, table := range map[string]string{"modules.txt": modulesTable, "extensions.txt": extensionsTable} {
+		lines := 0
+		for line := range strings.Lines(table) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				lines++
+			}
+		}
+		list := readCatalogue(table)
+		if len(list) != lines {
+			t.Errorf("%s has %d lines, %d could be read", name, lines, len(list))
+		}
+		for entry, in := range list {
+			if len(in) == 0 || slices.Contains(in, -1) {
+				t.Errorf("%s: %s has the minors %v", name, entry, in)
+			}
+		}
+	}
+	if got := minors(); !slices.Equal(got, []int{12, 13}) {
+		t.Errorf("a cluster can have the minors %v", got)
+	}
+	if !modules().has("iscsi_tcp", 13) || !modules().has("nvme", 10) || modules().has("zram", 12) || !modules().has("zram", 13) {
+		t.Error("the catalogue of modules is not the one that was written down")
+	}
+	for module, from := range moduleExtensions {
+		if modules().has(module, 13) {
+			t.Errorf("%s is shipped by Talos v1.13 and needs no extension", module)
+		}
+		for _, name := range from {
+			if len(extensions()[name]) == 0 {
+				t.Errorf("%s is said to come from %s, which is no extension", module, name)
+			}
+		}
+	}
+}
+
+func blueText(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(live, "blue", File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Rules look at fields that other mistakes may have left without a value.
+func TestADescriptionThatIsCutAnywhereIsRefusedAndNotMore(t *testing.T) {
+	lines := strings.Split(strings.TrimSuffix(blueText(t), "\n"), "\n")
+	valid := 0
+	for i := range lines {
+		for _, text := range []string{
+			strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n"), // without a line
+			strings.Join(lines[:i], "\n"),                                  // cut before it
+		} {
+			_, err := Parse("cluster.yaml", []byte(text))
+			var mistakes Mistakes
+			switch {
+			case err == nil:
+				valid++
+			case !errors.As(err, &mistakes) || len(mistakes) == 0:
+				t.Errorf("without line %d: %v", i+1, err)
+			}
+		}
+	}
+	// The comment, the fields with a default, and what only cuts those off.
+	if valid > 15 {
+		t.Errorf("%d of the cut descriptions were taken for valid ones", valid)
+	}
+}

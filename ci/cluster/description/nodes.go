@@ -1,0 +1,58 @@
+package description
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ControlPlanes are the nodes that run etcd and the API server, in the description's order.
+func (c *Cluster) ControlPlanes() []Node { return c.withRole(RoleControlPlane) }
+
+// Workers are the nodes that run workloads, in the description's order.
+func (c *Cluster) Workers() []Node { return c.withRole(RoleWorker) }
+
+func (c *Cluster) withRole(role string) []Node {
+	var list []Node
+	for _, n := range c.Nodes {
+		if n.Role == role {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Node finds a node by its name.
+func (c *Cluster) Node(name string) (Node, bool) {
+	i := slices.IndexFunc(c.Nodes, func(n Node) bool { return n.Name == name })
+	if i < 0 {
+		return Node{}, false
+	}
+	return c.Nodes[i], true
+}
+
+// Tag is the tag that marks a VM of Proxmox as this cluster's, as terragrunt/modules/platform-proxmox sets it. Only VMs that
+// carry it and whose id is in the cluster's range may be adopted or wiped.
+func (c *Cluster) Tag() string { return c.Name }
+
+// Contains says whether a VM id is in the range.
+func (r Range) Contains(id int) bool { return r.First <= id && id <= r.Last }
+
+// Server is the URL of the Kubernetes API at the virtual IP.
+func (c *Cluster) Server() string { return fmt.Sprintf("https://%s:6443", c.Endpoint) }
+
+// Schematic is the id that the image factory gives a schematic of these extensions and nothing else: the SHA-256 of its YAML
+// (github.com/siderolabs/image-factory, pkg/schematic).
+func Schematic(extensions []string) string {
+	text := "customization: {}\n"
+	if len(extensions) > 0 {
+		text = "customization:\n    systemExtensions:\n        officialExtensions:\n"
+		for _, name := range extensions {
+			text += "            - " + strings.TrimSpace(name) + "\n"
+		}
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

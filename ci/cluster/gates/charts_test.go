@@ -1,0 +1,166 @@
+package gates
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A probe proves something only when the API itself lets it through, and the webhook of the release does not.
+func TestOnlyTheWebhooksRefuseTheProbes(t *testing.T) {
+	server := shared.Server(t)
+	server.InstallCRDs("metallb", "ipaddresspools", "l2advertisements")
+	server.InstallCRDs("external-secrets", "_externalsecrets", "_clustersecretstores")
+	configMapIn := func(namespace string) {
+		server.Put(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: here, namespace: "+namespace+"}}")
+	}
+	configMapIn("metallb-system")
+	configMapIn("external-secrets")
+	kube := connect(t, server)
+	for _, probe := range append(metallbProbes("metallb-system"), externalSecretsProbes("external-secrets")...) {
+		result := Webhook{Kube: kube, Probes: []Probe{probe}}.callThrough(t.Context())
+		want := "answers"
+		if probe.RefusedBy != "" {
+			want = "webhook " + probe.RefusedBy + " is not called yet"
+		}
+		if result.seen != want {
+			t.Errorf("%s: %q, want %q", probe.Object.GetKind(), result.seen, want)
+		}
+	}
+}
+
+func TestTheEngineGateHoldsUntilBothWebhooksAnswer(t *testing.T) {
+	server := shared.Server(t)
+	server.InstallCRDs("external-secrets", "_externalsecrets", "_clustersecretstores")
+	putSlice(server, "external-secrets", "external-secrets-webhook", "true")
+	gate := watchGate(t, "engine-webhook", Env{Kube: connect(t, server)}, time.Minute)
+	gate.sees("webhook validate.clustersecretstore.external-secrets.io is not called yet")
+	stores := server.Register("validate.clustersecretstore.external-secrets.io", clusterStores, func(store *unstructured.Unstructured) string {
+		data, _, _ := unstructured.NestedSlice(store.Object, "spec", "provider", "fake", "data")
+		if data[0].(map[string]any)["key"] == "" {
+			return "missing key"
+		}
+		return ""
+	})
+	stores.Serve()
+	gate.sees("webhook validate.externalsecret.external-secrets.io is not called yet")
+	secrets := server.Register("validate.externalsecret.external-secrets.io", externalSecrets, func(secret *unstructured.Unstructured) string {
+		if data, _, _ := unstructured.NestedSlice(secret.Object, "spec", "data"); len(data) == 0 {
+			return "either data or dataFrom should be specified"
+		}
+		return ""
+	})
+	gate.sees("connect: connection refused")
+	secrets.Serve()
+	gate.opens()
+}
+
+func TestAnExternalSecretOfAnOlderGenerationIsNotSynced(t *testing.T) {
+	server := shared.Server(t)
+	server.InstallCRDs("external-secrets", "_externalsecrets", "_clustersecretstores")
+	gate := watchGate(t, "engine", Env{Kube: connect(t, server)}, time.Minute)
+	gate.sees("does not exist yet")
+	store := func(ready string) {
+		server.Put(clusterStores, `{apiVersion: external-secrets.io/v1, kind: ClusterSecretStore, metadata: {name: infisical},
+			spec: {provider: {fake: {data: [{key: a, value: b}]}}}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: InvalidProviderConfig, message: "401 from Infisical"}]}}`)
+	}
+	store("False")
+	gate.sees("Ready is False: InvalidProviderConfig: 401 from Infisical")
+	store("True")
+	secret := func(key, version string) {
+		server.Put(externalSecrets, `{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: castle-proof, namespace: external-secrets},
+			spec: {secretStoreRef: {name: infisical, kind: ClusterSecretStore}, data: [{secretKey: a, remoteRef: {key: `+key+`}}]},
+			status: {syncedResourceVersion: "`+version+`", conditions: [{type: Ready, status: "True", reason: SecretSynced}]}}`)
+	}
+	secret("a", "0-x")
+	gate.sees("synced before its generation 1")
+	gate.staysShut(200 * time.Millisecond)
+	secret("b", "2-x")
+	gate.opens()
+}
+
+func TestTheStorageGateWantsTheDefaultClassAndARunningManager(t *testing.T) {
+	server := shared.Server(t)
+	kube := connect(t, server)
+	conditions := storage(Env{Kube: kube, Cluster: sandbox()})
+	gate := begin(t, time.Minute, conditions[0], conditions[1], conditions[2])
+	class := func(annotations string) {
+		server.Put(storageClasses, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: longhorn"+annotations+"}, provisioner: driver.longhorn.io}")
+	}
+	class("")
+	gate.sees("exists, but is not the default")
+	class(`, annotations: {storageclass.kubernetes.io/is-default-class: "true"}`)
+	manager := func(status string) {
+		server.Put(daemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: longhorn-manager, namespace: longhorn-system},
+			spec: {selector: {matchLabels: {app: m}}, template: {metadata: {labels: {app: m}}, spec: {containers: [{name: m, image: m}]}}},
+			status: {observedGeneration: 1, currentNumberScheduled: 0, numberMisscheduled: 0, `+status+`}}`)
+	}
+	manager("desiredNumberScheduled: 0, numberReady: 0")
+	gate.sees("scheduled on no node yet")
+	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1, numberReady: 1")
+	gate.sees("Available: 1/2")
+	server.Put(csiDrivers, "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: driver.longhorn.io}, spec: {}}")
+	gate.staysShut(200 * time.Millisecond)
+	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2, numberReady: 2")
+	gate.opens()
+}
+
+func TestAPoolIsAcceptedWhenMetalLBCountsIt(t *testing.T) {
+	server := shared.Server(t)
+	server.InstallCRDs("metallb", "ipaddresspools", "l2advertisements")
+	conditions := networking(Env{Kube: connect(t, server), Cluster: sandbox()})
+	gate := begin(t, time.Minute, conditions[0], conditions[1])
+	put := func(status string) {
+		server.Put(addressPools, "{apiVersion: metallb.io/v1beta1, kind: IPAddressPool, metadata: {name: castle, namespace: metallb-system}, spec: {addresses: [192.0.2.0/24]}"+status+"}")
+	}
+	put("")
+	server.Put(advertisements, "{apiVersion: metallb.io/v1beta1, kind: L2Advertisement, metadata: {name: castle, namespace: metallb-system}, spec: {}}")
+	gate.sees("MetalLB has not taken it up yet")
+	put(", status: {assignedIPv4: 0, assignedIPv6: 0, availableIPv4: 256, availableIPv6: 0}")
+	gate.opens()
+}
+
+func TestFluxsControllersAreAllWaitedFor(t *testing.T) {
+	server := shared.Server(t)
+	conditions := gitopsControllers(Env{Kube: connect(t, server)})
+	gate := begin(t, time.Minute, conditions[0], conditions[1])
+	server.InstallCRDs("flux-source", "gitrepositories", "helmrepositories")
+	server.InstallCRDs("flux-kustomize", "kustomizations")
+	server.InstallCRDs("flux-helm", "helmreleases")
+	gate.sees("0 of 3 ready; source-controller: does not exist yet")
+	for _, name := range []string{"source-controller", "kustomize-controller", "helm-controller"} {
+		gate.staysShut(50 * time.Millisecond)
+		server.Put(deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: `+name+`, namespace: flux-system},
+			spec: {selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: c}]}}},
+			status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
+			conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}}`)
+	}
+	gate.opens()
+}
+
+func TestAFailedCallIsToldByItsCause(t *testing.T) {
+	const prefix = `Internal error occurred: failed calling webhook "w.metallb.io": failed to call webhook: `
+	for message, want := range map[string]string{
+		prefix + `Post "https://s.ns.svc:443/v?timeout=10s": dial tcp 10.96.0.12:443: connect: connection refused`:                             "dial tcp 10.96.0.12:443: connect: connection refused",
+		prefix + `Post "https://s.ns.svc:443/v?timeout=10s": no endpoints available for service "s"`:                                           `no endpoints available for service "s"`,
+		prefix + `Post "https://s.ns.svc:443/v?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`: "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+		"namespaces \"metallb-system\" not found": "namespaces \"metallb-system\" not found",
+	} {
+		if got := lastPart(errorText(message)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+type errorText string
+
+func (e errorText) Error() string { return string(e) }
+
+func TestAMessageBecomesOneShortLine(t *testing.T) {
+	got := shorten("a\n b\t" + strings.Repeat("é", seenLimit))
+	if len(got) > seenLimit || !strings.HasPrefix(got, "a b é") || !strings.HasSuffix(got, "é...") {
+		t.Errorf("got %d bytes: %s", len(got), got)
+	}
+}

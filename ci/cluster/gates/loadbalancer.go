@@ -1,0 +1,122 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ProofNamespace is the namespace of what castle creates to see whether it works. It stays, empty: a namespace takes
+// seconds to go, and the next run would have to wait for that.
+const ProofNamespace = "castle-proof"
+
+// LoadBalancer waits until a Service of type LoadBalancer gets an address of the pool. The Service is castle's own, has no
+// endpoints, and is removed whatever the outcome is; a dry run would show nothing, because MetalLB acts on what is stored.
+type LoadBalancer struct {
+	Kube *Kube
+	// Pool is the IPAddressPool that the address is asked from, Ranges what it consists of: "a-b" or a prefix.
+	Pool   string
+	Ranges []string
+}
+
+const proofService = "loadbalancer"
+
+// Wait waits as Condition says.
+func (l LoadBalancer) Wait(ctx context.Context, report func(string)) error {
+	client := l.Kube.dynamic.Resource(services).Namespace(ProofNamespace)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
+		defer cancel()
+		_ = client.Delete(ctx, proofService, metav1.DeleteOptions{}) // the next run removes it, if this fails
+	}()
+	var own types.UID
+	create := asking{every: 250 * time.Millisecond, limit: listTimeout, atOnce: 1, grace: l.Kube.grace}
+	err := create.ask(ctx, func(ctx context.Context) answer {
+		service, err := l.create(ctx)
+		if err != nil {
+			return answer{seen: "cannot create the Service yet: " + brief(err).Error(), err: err}
+		}
+		own = service.GetUID()
+		return answer{seen: "no address yet", ok: true}
+	}, report)
+	if err != nil {
+		return err
+	}
+	target := Target{Resource: services, Namespace: ProofNamespace, Name: proofService}
+	return l.Kube.Follow(ctx, []Target{target}, func(view View) (string, bool, error) {
+		if len(view[0]) == 0 || view[0][0].GetUID() != own {
+			return "", false, fmt.Errorf("somebody removed the Service %s/%s; run it again", ProofNamespace, proofService)
+		}
+		seen, ok := l.hasAddress(view[0][0])
+		return seen, ok, nil
+	}, report)
+}
+
+// create creates the Service anew: one that a killed run left behind proves nothing about now.
+func (l LoadBalancer) create(ctx context.Context) (*unstructured.Unstructured, error) {
+	labels := map[string]any{"app.kubernetes.io/managed-by": "castle"}
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": ProofNamespace, "labels": labels},
+	}}
+	_, err := l.Kube.dynamic.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	client := l.Kube.dynamic.Resource(services).Namespace(ProofNamespace)
+	if err := client.Delete(ctx, proofService, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	return client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{
+			"name": proofService, "labels": labels,
+			"annotations": map[string]any{"metallb.io/address-pool": l.Pool},
+		},
+		"spec": map[string]any{
+			"type":                          "LoadBalancer",
+			"allocateLoadBalancerNodePorts": false,
+			"ports":                         []any{map[string]any{"name": "discard", "port": int64(9), "protocol": "TCP"}},
+		},
+	}}, metav1.CreateOptions{})
+}
+
+func (l LoadBalancer) hasAddress(service *unstructured.Unstructured) (string, bool) {
+	ingress, _, _ := unstructured.NestedSlice(service.Object, "status", "loadBalancer", "ingress")
+	for _, entry := range ingress {
+		entry, _ := entry.(map[string]any)
+		text, _ := entry["ip"].(string)
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			continue
+		}
+		if inRanges(address, l.Ranges) {
+			return "got " + text, true
+		}
+		return fmt.Sprintf("got %s, which is not in %s", text, strings.Join(l.Ranges, ", ")), false
+	}
+	return "no address yet", false
+}
+
+// inRanges tells whether an address is in one of the ranges, "first-last" or a prefix, both ends included.
+func inRanges(address netip.Addr, ranges []string) bool {
+	for _, text := range ranges {
+		if prefix, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil && prefix.Contains(address) {
+			return true
+		}
+		low, high, _ := strings.Cut(text, "-")
+		first, err1 := netip.ParseAddr(strings.TrimSpace(low))
+		last, err2 := netip.ParseAddr(strings.TrimSpace(high))
+		if err1 == nil && err2 == nil && first.Compare(address) <= 0 && address.Compare(last) <= 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,194 @@
+package gates
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/test/kubetest"
+)
+
+// address is a virtual IP that answers when told to.
+type address struct {
+	*httptest.Server
+	answers atomic.Bool
+	asked   atomic.Int32
+}
+
+func newAddress(t *testing.T) *address {
+	a := &address{}
+	a.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		a.asked.Add(1)
+		if !a.answers.Load() {
+			http.Error(w, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed", http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *address) kube(t *testing.T) *Kube {
+	t.Helper()
+	kube, err := NewKube(a.URL, pemOf(a.Certificate().Raw), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube
+}
+
+func TestAnAddressThatAnswersOnceIsNotSteady(t *testing.T) {
+	vip := newAddress(t)
+	wait := begin(t, time.Minute, row{"virtual IP", Steady{vip.kube(t), vip.URL + "/readyz", 5, 20 * time.Millisecond}, ""})
+	wait.sees("0 of 5 answers in a row; last failure 500 Internal Server Error, etcd failed")
+	vip.answers.Store(true)
+	wait.sees("2 of 5 answers in a row")
+	vip.answers.Store(false)
+	wait.sees("0 of 5 answers in a row")
+	wait.staysShut(200 * time.Millisecond)
+
+	before := vip.asked.Load()
+	vip.answers.Store(true)
+	wait.opens()
+	if asked := vip.asked.Load() - before; asked < 5 {
+		t.Errorf("steady after %d answers, want 5", asked)
+	}
+}
+
+func TestAForeignCertificateEndsTheWaitAfterItsGrace(t *testing.T) {
+	vip, other := newAddress(t), kubetest.NewCA(t)
+	kube, err := NewKube(vip.URL, other, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube.grace = 300 * time.Millisecond
+	started := time.Now()
+	err = begin(t, time.Minute, row{"virtual IP", Steady{kube, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).fails()
+	if _, ok := errors.AsType[*Impossible](err); !ok || !strings.Contains(err.Error(), "does another cluster hold the address") {
+		t.Errorf("the error is %T %v, want an *Impossible that names the cause", err, err)
+	}
+	if took := time.Since(started); took < kube.grace {
+		t.Errorf("gave up after %s, before its grace", took)
+	}
+}
+
+// etcd is what Talos would see of it.
+type etcd struct {
+	mutex   sync.Mutex
+	summary string
+	ok      bool
+	err     error
+}
+
+func (e *etcd) EtcdQuorum(context.Context) (string, bool, error) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return e.summary, e.ok, e.err
+}
+
+func (e *etcd) becomes(summary string, ok bool, err error) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	e.summary, e.ok, e.err = summary, ok, err
+}
+
+func TestEtcdIsAskedUntilItHasAQuorum(t *testing.T) {
+	members := &etcd{err: errors.New("connection refused")}
+	wait := begin(t, time.Minute, row{"etcd quorum", etcdQuorum(members), ""})
+	wait.sees("connection refused")
+	members.becomes("1 of 3 members", false, nil)
+	wait.sees("1 of 3 members")
+	members.becomes("3 of 3 members, leader a", true, nil)
+	wait.opens()
+}
+
+func TestThePlatformGateWaitsForEveryDeclaredNode(t *testing.T) {
+	server := shared.Server(t)
+	kube := connect(t, server)
+	wait := begin(t, time.Minute, row{"nodes", kube.nodesReady([]string{"cp-1", "worker-1"}), ""})
+	node := func(name, ready string) {
+		server.Put(nodes, `{apiVersion: v1, kind: Node, metadata: {name: `+name+`}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: KubeletNotReady, message: no network}]}}`)
+		t.Cleanup(func() { server.Delete(nodes, "", name) })
+	}
+	wait.sees("0 of 2 ready; cp-1: not registered yet; worker-1: not registered yet")
+	node("stranger", "True")
+	node("cp-1", "True")
+	wait.sees("1 of 2 ready; worker-1: not registered yet")
+	server.Put(nodes, `{apiVersion: v1, kind: Node, metadata: {name: worker-1}, status: {conditions: [{type: Ready, status: "False", reason: KubeletNotReady, message: no network}]}}`)
+	wait.sees("1 of 2 ready; worker-1: Ready is False: KubeletNotReady: no network")
+	node("worker-1", "True")
+	wait.opens()
+}
+
+func TestTheAPIIsReadyWhenItSaysSo(t *testing.T) {
+	begin(t, 10*time.Second, row{"API", connect(t, shared.Server(t)).apiReady(), ""}).opens()
+}
+
+func TestAGateSaysWhatItLacks(t *testing.T) {
+	_, err := Gate("platform", Env{})
+	for _, part := range []string{"gate platform", "Kubernetes", "description", "Talos nodes"} {
+		if part == "Kubernetes" {
+			part = "cluster's API"
+		}
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("the error lacks %q: %v", part, err)
+		}
+	}
+	if _, err := Gate("networkin", Env{}); err == nil || !strings.Contains(err.Error(), "networking-webhook") {
+		t.Errorf("an unknown gate does not name those that there are: %v", err)
+	}
+}
+
+func TestEveryGateHasRowsThatSayWhereToLook(t *testing.T) {
+	kube, err := NewKube("https://192.0.2.1:6443", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := Env{Kube: kube, Talos: &etcd{}, Cluster: sandbox()}
+	for _, name := range Gates() {
+		conditions, err := Gate(name, env)
+		if err != nil || len(conditions) == 0 {
+			t.Errorf("gate %s: %d conditions, %v", name, len(conditions), err)
+		}
+		seen := map[string]bool{}
+		for _, condition := range conditions {
+			if seen[condition.Name()] || condition.(row).Next() == "" {
+				t.Errorf("gate %s: %q is there twice or does not say where to look", name, condition.Name())
+			}
+			seen[condition.Name()] = true
+		}
+	}
+}
+
+func TestALookCreatesNothing(t *testing.T) {
+	kube, err := NewKube("https://192.0.2.1:6443", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Gates() {
+		conditions, err := Gate(name, Env{Kube: kube, Talos: &etcd{}, Cluster: sandbox(), LookOnly: true})
+		if err != nil || len(conditions) == 0 {
+			t.Errorf("gate %s: %d conditions, %v", name, len(conditions), err)
+		}
+		for _, condition := range conditions {
+			if _, creates := condition.(row).Waiter.(LoadBalancer); creates {
+				t.Errorf("gate %s creates a Service", name)
+			}
+		}
+	}
+}
+
+func sandbox() *description.Cluster {
+	return &description.Cluster{
+		Endpoint:     netip.MustParseAddr("192.0.2.1"),
+		Storage:      description.Storage{StorageClass: "longhorn"},
+		LoadBalancer: description.LoadBalancer{Pool: []string{"192.0.2.0/24"}},
+	}
+}

@@ -1,0 +1,169 @@
+// Package gates holds what a cluster must show before the next step may start: conditions, gathered into gates, each of
+// which is a table in gates.go. A condition watches what can be watched and asks again and again where nothing can be
+// watched; it never sleeps for a fixed time and never repairs what it waits for.
+package gates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Condition is something that a cluster must show.
+type Condition interface {
+	// Name says what is waited for, as it stands after "waiting for".
+	Name() string
+	// Wait returns nil as soon as the condition holds. It reports what it sees, the last report being the newest. It
+	// returns the context's error when that ends first, and any other error only where waiting longer cannot help.
+	Wait(ctx context.Context, report func(lastSeen string)) error
+}
+
+// Phase is where a gate or a condition stands.
+type Phase string
+
+// The phases, in their order. Waiting comes with every change of what is seen.
+const (
+	PhaseStart   Phase = "start"
+	PhaseWaiting Phase = "waiting"
+	PhaseEnd     Phase = "end"
+)
+
+// Event says how a wait goes on.
+type Event struct {
+	Time      time.Time
+	Gate      string
+	Condition string // empty: the gate as a whole
+	Phase     Phase
+	Seen      string        // last thing seen, at most seenLimit bytes; empty for a gate
+	Elapsed   time.Duration // since the gate was reached
+	Next      string        // what to look at, a command
+	Err       error         // at the end: why it does not hold; nil when it does
+}
+
+// seenLimit bounds what is kept of a message that some server wrote, so that an event fits into one atomic write.
+const seenLimit = 600
+
+// Run waits until all conditions of a gate hold. They are independent, so all are waited for at the same time. It calls
+// events, which may be nil, from one goroutine at a time.
+//
+// The error joins a *Timeout for every condition that did not hold in time, or, when a condition cannot be met by
+// waiting, its *Impossible alone: the other waits end with it. When ctx is cancelled, the error wraps ctx's. A deadline
+// of ctx counts as the timeout, if it is the earlier one.
+func Run(ctx context.Context, gate string, env Env, timeout time.Duration, events func(Event)) error {
+	conditions, err := Gate(gate, env)
+	if err != nil {
+		return err
+	}
+	return run(ctx, gate, conditions, timeout, events)
+}
+
+func run(ctx context.Context, gate string, conditions []Condition, timeout time.Duration, events func(Event)) error {
+	r := &runner{gate: gate, started: time.Now(), events: events}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	r.send(Event{Phase: PhaseStart})
+	failures := make([]error, len(conditions))
+	var group sync.WaitGroup
+	for i, condition := range conditions {
+		group.Go(func() {
+			failures[i] = r.wait(ctx, waiting, condition)
+			if _, hopeless := errors.AsType[*Impossible](failures[i]); hopeless {
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+
+	err := verdict(failures)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		err = fmt.Errorf("gate %s: %w", gate, context.Cause(ctx))
+	}
+	r.send(Event{Phase: PhaseEnd, Err: err})
+	return err
+}
+
+// verdict leaves out what ended only because something else did.
+func verdict(failures []error) error {
+	var hopeless, others []error
+	for _, err := range failures {
+		if _, ok := errors.AsType[*Impossible](err); ok {
+			hopeless = append(hopeless, err)
+		} else if err != nil && !errors.Is(err, errStopped) {
+			others = append(others, err)
+		}
+	}
+	if len(hopeless) > 0 {
+		return errors.Join(hopeless...)
+	}
+	return errors.Join(others...)
+}
+
+// runner keeps what the conditions of one run share.
+type runner struct {
+	gate    string
+	started time.Time
+
+	mutex  sync.Mutex
+	events func(Event)
+}
+
+// wait waits for one condition. parent is the caller's context, waiting the one that also ends by deadline.
+func (r *runner) wait(parent, waiting context.Context, condition Condition) error {
+	about := Event{Condition: condition.Name()}
+	if guide, ok := condition.(interface{ Next() string }); ok {
+		about.Next = guide.Next()
+	}
+	send := func(phase Phase, seen string, err error) {
+		event := about
+		event.Phase, event.Seen, event.Err = phase, seen, err
+		r.send(event)
+	}
+
+	send(PhaseStart, "", nil)
+	var mutex sync.Mutex
+	var last string
+	err := condition.Wait(waiting, func(seen string) {
+		seen = shorten(seen)
+		mutex.Lock()
+		defer mutex.Unlock()
+		if seen != last {
+			last = seen
+			send(PhaseWaiting, seen, nil)
+		}
+	})
+	mutex.Lock()
+	defer mutex.Unlock()
+	err = r.explain(parent, waiting, about, last, err)
+	send(PhaseEnd, last, err)
+	return err
+}
+
+// explain turns the error of a wait into the one that a person reads.
+func (r *runner) explain(parent, waiting context.Context, about Event, last string, err error) error {
+	failure := Failure{Gate: r.gate, Condition: about.Condition, Seen: last, Elapsed: time.Since(r.started), Next: about.Next}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(waiting.Err(), context.DeadlineExceeded):
+		return &Timeout{Failure: failure}
+	case parent.Err() != nil:
+		return context.Cause(parent)
+	case waiting.Err() == nil:
+		return &Impossible{Failure: failure, Cause: err}
+	default:
+		return errStopped
+	}
+}
+
+func (r *runner) send(event Event) {
+	if r.events == nil {
+		return
+	}
+	event.Time, event.Gate, event.Elapsed = time.Now(), r.gate, time.Since(r.started)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.events(event)
+}

@@ -1,0 +1,189 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Probe is an object whose creation, as a server-side dry run, tells whether a webhook answers.
+type Probe struct {
+	Resource schema.GroupVersionResource
+	Object   *unstructured.Unstructured
+	// RefusedBy names the webhook that must refuse the object: one that the API's own validation accepts, so that the
+	// refusal proves that the webhook is registered, called and answering. Empty: the object must be accepted, as
+	// the real one then will be.
+	RefusedBy string
+}
+
+// Webhook waits until a webhook's Service has a ready endpoint and all probes, in their order, are answered through it.
+// The first alone says little: MetalLB and External Secrets Operator can be ready before they serve. Probes without a
+// Service are for a webhook outside the cluster.
+type Webhook struct {
+	Kube    *Kube
+	Service Object
+	Probes  []Probe
+}
+
+// Wait waits as Condition says.
+func (w Webhook) Wait(ctx context.Context, report func(string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	poke := make(chan struct{}, 1)
+	seen := &sightings{changed: poke, open: w.Service.Name == ""}
+	failed := make(chan error, 1)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	if !seen.open {
+		target := Target{
+			Resource:  endpointSlices,
+			Namespace: w.Service.Namespace,
+			Labels:    "kubernetes.io/service-name=" + w.Service.Name,
+		}
+		group.Go(func() {
+			err := w.Kube.Follow(ctx, []Target{target}, func(view View) (string, bool, error) {
+				text, ready := endpointsReady(view[0])
+				seen.endpoints(text, ready)
+				return text, false, nil
+			}, seen.trouble)
+			if ctx.Err() == nil {
+				failed <- err
+				cancel()
+			}
+		})
+	}
+	// A call to a webhook whose packets are lost hangs; another one starts every 300 ms even then.
+	question := asking{every: askEvery, limit: 3 * time.Second, atOnce: 10, grace: w.Kube.grace, starter: poke}
+	err := question.ask(ctx, func(ctx context.Context) answer {
+		text, open := seen.now()
+		if !open {
+			return answer{seen: text}
+		}
+		result := w.callThrough(ctx)
+		if text != "" {
+			result.seen = text + ", " + result.seen
+		}
+		return result
+	}, report)
+	select {
+	case fatal := <-failed:
+		return fatal
+	default:
+		return err
+	}
+}
+
+// sightings is what is known about the endpoints.
+type sightings struct {
+	changed chan struct{}
+
+	mutex sync.Mutex
+	text  string
+	open  bool
+}
+
+func (s *sightings) endpoints(text string, ready bool) {
+	s.mutex.Lock()
+	opened := ready && !s.open
+	s.text, s.open = text, ready
+	s.mutex.Unlock()
+	if opened {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// trouble is called with what Follow reports; the rule has stored its own findings already.
+func (s *sightings) trouble(text string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if text != s.text {
+		s.text, s.open = text, false
+	}
+}
+
+func (s *sightings) now() (string, bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.text, s.open
+}
+
+// endpointsReady counts a Service's endpoints. An endpoint of unknown readiness counts as ready, as for kube-proxy.
+func endpointsReady(slices []*unstructured.Unstructured) (string, bool) {
+	if len(slices) == 0 {
+		return "no EndpointSlice exists yet", false
+	}
+	var ready, all int
+	for _, slice := range slices {
+		endpoints, _, _ := unstructured.NestedSlice(slice.Object, "endpoints")
+		for _, endpoint := range endpoints {
+			endpoint, ok := endpoint.(map[string]any)
+			if !ok {
+				continue
+			}
+			all++
+			if is, known, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); is || !known {
+				ready++
+			}
+		}
+	}
+	return fmt.Sprintf("%d of %d endpoints ready", ready, all), ready > 0
+}
+
+// callThrough sends the probes until one is not answered as it should be.
+func (w Webhook) callThrough(ctx context.Context) answer {
+	for _, probe := range w.Probes {
+		client := w.Kube.dynamic.Resource(probe.Resource).Namespace(probe.Object.GetNamespace())
+		_, err := client.Create(ctx, probe.Object.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case probe.RefusedBy == "" && err == nil:
+		case probe.RefusedBy != "" && refusedBy(err, probe.RefusedBy):
+		case err == nil:
+			return answer{seen: "webhook " + probe.RefusedBy + " is not called yet"}
+		case apierrors.IsNotFound(err) && unknownResource(err):
+			text, fatal := w.Kube.unknownKind(ctx, probe.Resource)
+			return answer{seen: text, fatal: fatal}
+		default:
+			return answer{seen: "last error " + lastPart(err), err: err}
+		}
+	}
+	return answer{seen: "answers", ok: true}
+}
+
+// refusedBy says whether a webhook of that name refused a request.
+func refusedBy(err error, webhook string) bool {
+	return answeredByWebhook(err) && strings.Contains(err.Error(), fmt.Sprintf("admission webhook %q ", webhook))
+}
+
+// answeredByWebhook says whether the error is a webhook's own no, which may have any status code. The API server's
+// wording is the only sign of it.
+func answeredByWebhook(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
+}
+
+// unknownResource tells a kind that is not served from an object, such as a namespace, that is not found.
+func unknownResource(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) || strings.Contains(err.Error(), "could not find the requested resource")
+}
+
+// callFailed is the API server's account of a webhook that it could not call, up to the cause.
+var callFailed = regexp.MustCompile(`failed calling webhook "[^"]*": (?:failed to call webhook: )?(?:Post "[^"]*": )?`)
+
+// lastPart leaves the cause of a failed call: "dial tcp 10.96.0.12:443: connect: connection refused".
+func lastPart(err error) string {
+	message := brief(err).Error()
+	if at := callFailed.FindStringIndex(message); at != nil {
+		return message[at[1]:]
+	}
+	return message
+}

@@ -1,0 +1,181 @@
+package charts
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/base/copytree"
+)
+
+// Limits of what is fetched, against a server that sends without end.
+const (
+	maxIndex = 64 << 20
+	maxChart = 32 << 20
+)
+
+// fetchTime is how long one download may take.
+const fetchTime = 2 * time.Minute
+
+// Fetch puts the chart together as the folder dest, which must not exist, from its Helm repository and the addresses of its
+// CRDs.
+func (c Chart) Fetch(ctx context.Context, dest string) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("chart %s: %w", c.Name, err), os.RemoveAll(dest))
+		}
+	}()
+	if err := os.MkdirAll(dest, 0o755); err != nil {
+		return err
+	}
+	if c.Repository != "" {
+		archive, err := c.archive(ctx)
+		if err != nil {
+			return err
+		}
+		if err := unpack(ctx, archive, dest); err != nil {
+			return err
+		}
+	} else if c.Overlay != "" {
+		if err := copytree.Over(filepath.Join(c.terragrunt, c.Overlay), dest); err != nil {
+			return err
+		}
+	}
+	for _, crds := range c.CRDs {
+		data, err := get(ctx, crds.URL, maxChart)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(dest, "crds"), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dest, "crds", path.Base(crds.URL)), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return c.check(dest)
+}
+
+// archive is the address of the chart's version, out of the repository's index.
+func (c Chart) archive(ctx context.Context) (string, error) {
+	repository := strings.TrimSuffix(c.Repository, "/") + "/"
+	data, err := get(ctx, repository+"index.yaml", maxIndex)
+	if err != nil {
+		return "", err
+	}
+	var index struct {
+		Entries map[string][]struct {
+			Version string   `yaml:"version"`
+			URLs    []string `yaml:"urls"`
+		} `yaml:"entries"`
+	}
+	if err := yaml.Unmarshal(data, &index); err != nil {
+		return "", fmt.Errorf("the index of %s: %w", c.Repository, err)
+	}
+	for _, entry := range index.Entries[c.Name] {
+		if strings.TrimPrefix(entry.Version, "v") != c.Version || len(entry.URLs) == 0 {
+			continue
+		}
+		base, err := url.Parse(repository)
+		if err != nil {
+			return "", err
+		}
+		archive, err := base.Parse(entry.URLs[0]) // may be relative to the repository
+		if err != nil {
+			return "", err
+		}
+		return archive.String(), nil
+	}
+	return "", fmt.Errorf("%s has no version %s of it", c.Repository, c.Version)
+}
+
+// unpack writes a chart's archive, whose one top folder is left out.
+func unpack(ctx context.Context, address, dest string) error {
+	data, err := get(ctx, address, maxChart)
+	if err != nil {
+		return err
+	}
+	unzipped, err := gzip.NewReader(strings.NewReader(string(data)))
+	if err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	root, err := os.OpenRoot(dest)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for archive := tar.NewReader(unzipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", address, err)
+		}
+		_, name, below := strings.Cut(path.Clean(header.Name), "/")
+		if !below || header.Typeflag != tar.TypeReg {
+			continue
+		}
+		if err := writeBelow(root, name, io.LimitReader(archive, maxChart)); err != nil {
+			return fmt.Errorf("%s: %w", address, err)
+		}
+	}
+}
+
+func writeBelow(root *os.Root, name string, content io.Reader) error {
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := root.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
+}
+
+func get(ctx context.Context, address string, limit int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", address, response.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %d bytes", address, limit)
+	}
+	return data, err
+}
+
+// FetchAll puts all charts together below dest, each as a folder of its name, from their repositories.
+func FetchAll(ctx context.Context, terragrunt, dest string) error {
+	charts, err := Charts(terragrunt)
+	if err != nil {
+		return err
+	}
+	for _, chart := range charts {
+		err = errors.Join(err, chart.Fetch(ctx, filepath.Join(dest, chart.Name)))
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package charts
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tazlab.net/castle/ci/test/kubetest"
+)
+
+// repositoryOnly is the chart that no test can install.
+const repositoryOnly = "longhorn"
+
+func TestTheImagesOfAChartThatCannotBeInstalledHereAreOfItsVersion(t *testing.T) {
+	charts, err := Charts(terragruntFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(charts, func(c Chart) bool { return c.Name == repositoryOnly })
+	if at < 0 || len(charts[at].Images) == 0 {
+		t.Fatalf("no images of %s are listed", repositoryOnly)
+	}
+	for _, image := range charts[at].Images {
+		if !strings.HasSuffix(image.Name, ":v"+charts[at].Version) {
+			t.Errorf("%s is not of version %s", image.Name, charts[at].Version)
+		}
+	}
+}
+
+// imagesAreListed compares what the layers have installed with what is pulled before they do.
+func imagesAreListed(t *testing.T, server *kubetest.Server) {
+	t.Helper()
+	charts, err := Charts(terragruntFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{}
+	for _, chart := range charts {
+		for _, image := range chart.Images {
+			if chart.Name != repositoryOnly {
+				listed[image.Name] = image.Nodes
+			}
+		}
+	}
+	installed := map[string]string{}
+	note := func(pod corev1.PodSpec, nodes string) {
+		for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+			if known := installed[container.Image]; known == "" || known == OnAny || nodes == OnAll {
+				installed[container.Image] = nodes
+			}
+		}
+	}
+	deployments, daemonSets := workloads(t, server)
+	for _, deployment := range deployments {
+		note(deployment.Spec.Template.Spec, OnAny)
+	}
+	for _, daemonSet := range daemonSets {
+		pod, nodes := daemonSet.Spec.Template.Spec, OnWorkers
+		if slices.ContainsFunc(pod.Tolerations, toleratesControlPlanes) {
+			nodes = OnAll
+		}
+		note(pod, nodes)
+	}
+	if !maps.Equal(installed, listed) {
+		t.Errorf("the layers installed\n%v\nand %s lists\n%v", installed, ChartsFile, listed)
+	}
+}
+
+func toleratesControlPlanes(toleration corev1.Toleration) bool {
+	return toleration.Operator == corev1.TolerationOpExists &&
+		(toleration.Key == "" || toleration.Key == "node-role.kubernetes.io/control-plane")
+}
+
+// workloads are all that the layers have installed.
+func workloads(t *testing.T, server *kubetest.Server) ([]appsv1.Deployment, []appsv1.DaemonSet) {
+	t.Helper()
+	client, err := newClient(server.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments, err := client.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemonSets, err := client.AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deployments.Items, daemonSets.Items
+}

@@ -1,0 +1,317 @@
+package charts
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tazlab.net/castle/ci/test/kubetest"
+)
+
+func TestTheGraphHasTheRealDependenciesAndNoOthers(t *testing.T) {
+	r := newRunner(t)
+	want := map[string][]string{
+		"1-secrets":    nil,
+		"2-platform":   {"1-secrets"},
+		"3-engine":     {"2-platform"},
+		"4-networking": {"2-platform"},
+		"5-storage":    {"2-platform"},
+		"6-gitops":     {"2-platform"},
+	}
+	for _, cluster := range clusters {
+		out, err := r.run(t, cluster, "find", "--json", "--dag", "--dependencies")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var units []struct {
+			Path         string
+			Dependencies []string
+		}
+		if err := json.Unmarshal([]byte(out), &units); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		got := map[string][]string{}
+		for _, unit := range units {
+			got[unit.Path] = unit.Dependencies
+		}
+		if !maps.EqualFunc(got, want, slices.Equal[[]string]) {
+			t.Errorf("%s: %v, want %v", cluster, got, want)
+		}
+	}
+}
+
+// Flux is installed beside the engine, and its secrets are the engine's to remove.
+func TestFluxGoesBeforeTheEngine(t *testing.T) {
+	r := newRunner(t)
+	r.env["CASTLE_CHARTS"] = charts(t)
+	out, _, err := r.runAll(t, "", "destroy", "-auto-approve")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	calls := r.called(t)
+	gone, begun := slices.Index(calls, "layer end gitops"), slices.Index(calls, "layer start engine")
+	if gone < 0 || begun < 0 || gone > begun {
+		t.Errorf("the layers were removed in this order: %v", calls)
+	}
+}
+
+func TestTheFilesAreFormatted(t *testing.T) {
+	r := newRunner(t)
+	if out, err := r.run(t, "", "hcl", "fmt", "--check"); err != nil {
+		t.Errorf("terragrunt hcl fmt: %v\n%s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), r.env["TG_TF_PATH"], "fmt", "-check", "-recursive", "-diff", filepath.Join(r.terragrunt, "modules")).CombinedOutput()
+	if err != nil {
+		t.Errorf("tofu fmt: %v\n%s", err, out)
+	}
+}
+
+func TestEveryLayerOfEveryClusterIsValid(t *testing.T) {
+	r := newRunner(t)
+	for _, cluster := range clusters {
+		if out, err := r.run(t, cluster, "run", "--all", "--non-interactive", "--no-color", "--", "validate"); err != nil {
+			t.Errorf("%s: %v\n%s", cluster, err, out)
+		}
+	}
+	if calls := r.called(t); calls != nil {
+		t.Errorf("validation called hooks: %v", calls)
+	}
+}
+
+func TestAPlanNeedsNoClusterAndCallsNoHook(t *testing.T) {
+	r := newRunner(t)
+	r.env["CASTLE_CHARTS"] = charts(t)
+	// Nobody listens at port 1.
+	r.env["KUBE_HOST"] = "https://127.0.0.1:1"
+	out, _, err := r.runAll(t, "", "plan")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for layer, plan := range map[string]string{
+		"1-secrets": "1 to add", "2-platform": "5 to add", "3-engine": "6 to add", "4-networking": "5 to add", "5-storage": "2 to add", "6-gitops": "8 to add",
+	} {
+		if !strings.Contains(out, "["+layer+"] tofu: Plan: "+plan+", 0 to change, 0 to destroy.") {
+			t.Errorf("%s does not plan %s:\n%s", layer, plan, out)
+		}
+	}
+	if calls := r.called(t); calls != nil {
+		t.Errorf("the plan called hooks: %v", calls)
+	}
+}
+
+func TestStatesGoWhereTheDescriptionSays(t *testing.T) {
+	r := newRunner(t)
+	description := filepath.Join(r.terragrunt, "live", "sandbox", "cluster.yaml")
+	local := readAll(t, filepath.Dir(description), "cluster.yaml")
+	for _, test := range []struct {
+		state, backend string
+		config         map[string]any
+	}{
+		{"{backend: local}", "local", map[string]any{"path": r.env["CASTLE_STATE"] + "/engine/terraform.tfstate"}},
+		{"{backend: s3, s3: {bucket: states, region: eu-west-1}}", "s3", map[string]any{
+			"bucket": "states", "key": "sandbox/engine/terraform.tfstate", "region": "eu-west-1", "use_lockfile": true,
+		}},
+		{"{backend: s3, s3: {bucket: states, endpoint: 'https://s3.example.org'}}", "s3", map[string]any{
+			"bucket": "states", "key": "sandbox/engine/terraform.tfstate", "region": "us-east-1", "use_lockfile": true,
+			"endpoints": map[string]any{"s3": "https://s3.example.org"}, "use_path_style": true,
+			"skip_credentials_validation": true, "skip_metadata_api_check": true, "skip_region_validation": true,
+			"skip_requesting_account_id": true, "skip_s3_checksum": true,
+		}},
+	} {
+		text, _, found := strings.Cut(local, "\nstate:")
+		if !found {
+			t.Fatal("the description says nothing about the state")
+		}
+		if err := os.WriteFile(description, []byte(text+"\nstate: "+test.state+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := r.run(t, "sandbox/3-engine", "render", "--format=json", "--log-disable")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var rendered struct {
+			State struct {
+				Backend string
+				Config  map[string]any
+				Init    bool `json:"disable_init"`
+			} `json:"remote_state"`
+		}
+		if err := json.Unmarshal([]byte(out), &rendered); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if got := rendered.State; got.Backend != test.backend || !reflect.DeepEqual(got.Config, test.config) {
+			t.Errorf("%s gives %s %v, want %v", test.state, got.Backend, got.Config, test.config)
+		}
+		if !rendered.State.Init {
+			t.Errorf("%s: Terragrunt would make the bucket by itself", test.state)
+		}
+	}
+}
+
+func TestAMissingSecretStopsAllLayersAndIsNamed(t *testing.T) {
+	r := newRunner(t)
+	r.setInventory(t, "INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET", "GITOPS_USERNAME")
+	out, results, err := r.runAll(t, "", "apply", "-auto-approve")
+	if err == nil || !strings.Contains(out, "GITOPS_TOKEN, SOPS_AGE_KEY") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for layer, result := range results {
+		want := "early exit"
+		if layer == "1-secrets" {
+			want = "failed"
+		}
+		if result != want {
+			t.Errorf("%s: %s, want %s", layer, result, want)
+		}
+	}
+	if got, want := r.called(t), []string{"layer start secrets", "layer fail secrets"}; !slices.Equal(got, want) {
+		t.Errorf("calls %v, want %v", got, want)
+	}
+}
+
+func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
+	r := newRunner(t)
+	r.env["CASTLE_CHARTS"] = charts(t)
+	server := kubetest.Start(t)
+	maps.Copy(r.env, server.Env())
+	r.startProxmox(t)
+
+	// First, with a gate that fails inside of a layer.
+	r.env[failVariable] = "wait engine-webhook"
+	out, results, err := r.runAll(t, "", "apply", "-auto-approve")
+	if err == nil {
+		t.Fatalf("a failed gate passed:\n%s", out)
+	}
+	for layer, want := range map[string]string{"3-engine": "failed", "6-gitops": "failed", "4-networking": "succeeded", "5-storage": "succeeded"} {
+		if results[layer] != want {
+			t.Errorf("%s: %s, want %s\n%s", layer, results[layer], want, out)
+		}
+	}
+	calls := r.called(t)
+	for layer, want := range map[string][]string{
+		"secrets":    {"layer start secrets", "layer end secrets"},
+		"platform":   {"layer start platform", "wait platform", "layer end platform"},
+		"engine":     {"layer start engine", "wait engine-webhook", "layer fail engine"},
+		"networking": {"layer start networking", "wait networking-webhook", "wait networking", "layer end networking"},
+		"storage":    {"layer start storage", "wait storage", "layer end storage"},
+		"gitops":     {"layer start gitops", "wait --timeout=30m gitops-store", "layer fail gitops"},
+	} {
+		if got := of(layer, calls); !slices.Equal(got, want) {
+			t.Errorf("hooks of %s: %v, want %v", layer, got, want)
+		}
+	}
+	if want := []string{"layer start secrets", "layer end secrets", "layer start platform", "talos up", "wait platform", "layer end platform"}; !slices.Equal(calls[:len(want)], want) {
+		t.Errorf("the first hooks: %v, want %v", calls, want)
+	}
+
+	// The next run goes on where that one stopped, and only there.
+	delete(r.env, failVariable)
+	out, _, err = r.runAll(t, "", "apply", "-auto-approve")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for layer, want := range map[string]string{"4-networking": "0 added, 0 changed, 0 destroyed", "5-storage": "0 added, 0 changed, 0 destroyed"} {
+		if !strings.Contains(out, "["+layer+"] tofu: Apply complete! Resources: "+want) {
+			t.Errorf("%s: not %s\n%s", layer, want, out)
+		}
+	}
+	calls = r.called(t)
+	if got, want := of("engine", calls), []string{"layer start engine", "wait engine-webhook", "wait engine-store", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
+		t.Errorf("hooks of engine: %v, want %v", got, want)
+	}
+
+	if got, want := of("gitops", calls), []string{"layer start gitops", "wait --timeout=30m gitops-store", "wait gitops-secrets", "wait gitops", "layer end gitops"}; !slices.Equal(got, want) {
+		t.Errorf("hooks of gitops: %v, want %v", got, want)
+	}
+
+	// A complete cluster is left as it is; its gates are asked all the same.
+	out, _, err = r.runAll(t, "", "apply", "-auto-approve")
+	if got := strings.Count(out, "Apply complete! Resources: 0 added, 0 changed, 0 destroyed."); err != nil || got != len(layerFolders) {
+		t.Errorf("%d of 6 layers were left unchanged, %v\n%s", got, err, out)
+	}
+	calls = r.called(t)
+	for _, want := range []string{"talos up", "wait platform", "wait engine", "wait networking", "wait storage", "wait gitops"} {
+		if !slices.Contains(calls, want) {
+			t.Errorf("the second run did not %s: %v", want, calls)
+		}
+	}
+	if slices.Contains(calls, "wait engine-webhook") {
+		t.Errorf("the second run waited where it changed nothing: %v", calls)
+	}
+
+	noSecretIn(t, r.env["CASTLE_STATE"], out)
+	readinessIsLookedForEarly(t, server)
+	imagesAreListed(t, server)
+	if t.Failed() {
+		return
+	}
+
+	// What a run made and could not note is taken up.
+	if err := os.RemoveAll(filepath.Join(r.env["CASTLE_STATE"], "storage")); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err = r.runAll(t, "5-storage", "apply", "-auto-approve"); err != nil || !strings.Contains(out, "Resources: 2 added") {
+		t.Errorf("after a lost state: %v\n%s", err, out)
+	}
+}
+
+// noSecretIn looks for the canaries in all states and in what was printed.
+func noSecretIn(t *testing.T, states, out string) {
+	t.Helper()
+	seen := 0
+	err := filepath.WalkDir(states, func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if strings.HasSuffix(name, ".tfstate") {
+			seen++
+			if !strings.Contains(string(data), "encrypted_data") {
+				t.Errorf("%s is not encrypted", name)
+			}
+		}
+		out += string(data)
+		return err
+	})
+	if err != nil || seen != len(layerFolders) {
+		t.Errorf("%d of 6 states were found, %v", seen, err)
+	}
+	for _, canary := range canaries {
+		if strings.Contains(out, canary) {
+			t.Errorf("%s stands in a state or in what was printed", canary)
+		}
+	}
+}
+
+// readinessIsLookedForEarly: a delay before the first look is waited out by every creation, by what depends on it too.
+func readinessIsLookedForEarly(t *testing.T, server *kubetest.Server) {
+	t.Helper()
+	deployments, daemonSets := workloads(t, server)
+	pods := map[string]corev1.PodSpec{}
+	for _, deployment := range deployments {
+		pods[deployment.Name] = deployment.Spec.Template.Spec
+	}
+	for _, daemonSet := range daemonSets {
+		pods[daemonSet.Name] = daemonSet.Spec.Template.Spec
+	}
+	for _, name := range []string{"external-secrets-webhook", "metallb-controller", "metallb-speaker", "source-controller"} {
+		if _, has := pods[name]; !has {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	for name, pod := range pods {
+		for _, container := range pod.Containers {
+			if probe := container.ReadinessProbe; probe != nil && (probe.InitialDelaySeconds > 1 || probe.PeriodSeconds > 2) {
+				t.Errorf("%s is looked at after %d s, then every %d s", name, probe.InitialDelaySeconds, probe.PeriodSeconds)
+			}
+		}
+	}
+}

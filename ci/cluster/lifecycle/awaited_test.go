@@ -1,0 +1,63 @@
+package lifecycle
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// hook is one whose event log is a file of the test's.
+func hook(t *testing.T) *Hook {
+	t.Helper()
+	events := filepath.Join(t.TempDir(), eventsFile)
+	log, err := timeline.Open(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Hook{description: &description.Cluster{Name: "blue"}, events: events, log: log}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+func TestAWaitEndsWhenTheLayerFailsThatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	h := hook(t)
+	ctx, stop := h.whileAwaited(t.Context(), LayerGitOps)
+	defer stop()
+	if err := h.LayerFails(LayerEngine); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("gitops still waits for an engine that has failed")
+	}
+	if cause := context.Cause(ctx).Error(); !strings.Contains(cause, "layer engine failed") {
+		t.Errorf("the cause is %q", cause)
+	}
+}
+
+func TestAWaitGoesOnWhenAnotherLayerFailsOrTheAwaitedOneEnds(t *testing.T) {
+	t.Parallel()
+	h := hook(t)
+	ctx, stop := h.whileAwaited(t.Context(), LayerGitOps)
+	defer stop()
+	for _, err := range []error{h.LayerFails(LayerStorage), h.LayerEnds(LayerEngine)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The failure after them has an effect, so that those before it were read and had none.
+	if err := h.LayerFails(LayerEngine); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if cause := context.Cause(ctx).Error(); !strings.Contains(cause, LayerEngine) {
+		t.Errorf("the wait was ended by %q", cause)
+	}
+}

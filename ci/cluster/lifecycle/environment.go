@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/secrets"
+)
+
+// adminTTL is how long the administrator's certificate of one run is good for. It is made in memory for each run.
+const adminTTL = 24 * time.Hour
+
+// Variables that castle's own commands read when a layer's hook calls them.
+const (
+	VariableFolder       = "CASTLE_CLUSTER_DIR"
+	VariableState        = "CASTLE_STATE"
+	VariableCharts       = "CASTLE_CHARTS"
+	VariableEvents       = "CASTLE_EVENTS"
+	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
+)
+
+// inherited are the caller's variables that the tools may see. The rest, the age key among them, is not theirs.
+var inherited = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
+
+// environment is the whole environment of Terragrunt, the tools and the hooks. It is the way that secrets take to them.
+func (c *Cluster) environment(access *access, events string) ([]string, error) {
+	value := func(name string) string {
+		value, _ := access.values.Get(name)
+		return value
+	}
+	inventory, err := json.Marshal(access.values.Inventory())
+	if err != nil {
+		return nil, err
+	}
+	encryption, err := access.encryption()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := filepath.Abs(c.Folder)
+	if err != nil {
+		return nil, err
+	}
+	state, err := filepath.Abs(c.State)
+	if err != nil {
+		return nil, err
+	}
+	environment := map[string]string{
+		// The tools look for settings of a user's own at home; a run has none.
+		"HOME": os.TempDir(),
+
+		VariableFolder:       folder,
+		VariableState:        state,
+		VariableCharts:       c.Tools.Charts,
+		VariableEvents:       events,
+		VariableTalosSecrets: access.talos,
+
+		gates.HostVariable:       access.kube.Host,
+		gates.CAVariable:         string(access.kube.CA),
+		gates.ClientCertVariable: string(access.kube.Cert),
+		gates.ClientKeyVariable:  string(access.kube.Key),
+
+		"PROXMOX_VE_ENDPOINT":  c.description.Proxmox.URL,
+		"PROXMOX_VE_API_TOKEN": value(secrets.ProxmoxAPIToken),
+
+		"TF_ENCRYPTION":                  encryption,
+		"TF_IN_AUTOMATION":               "1",
+		"TF_INPUT":                       "0",
+		"CHECKPOINT_DISABLE":             "1",
+		"TF_VAR_inventory":               string(inventory),
+		"TF_VAR_infisical_client_id":     value(secrets.InfisicalClientID),
+		"TF_VAR_infisical_client_secret": value(secrets.InfisicalClientSecret),
+	}
+	if c.description.Proxmox.Insecure {
+		environment["PROXMOX_VE_INSECURE"] = "true"
+	}
+	if c.description.State.Backend == "s3" {
+		environment["AWS_ACCESS_KEY_ID"] = value(secrets.AWSAccessKeyID)
+		environment["AWS_SECRET_ACCESS_KEY"] = value(secrets.AWSSecretAccessKey)
+	}
+	for _, name := range inherited {
+		if value, has := os.LookupEnv(name); has {
+			environment[name] = value
+		}
+	}
+	list := make([]string, 0, len(environment))
+	for name, value := range environment {
+		list = append(list, name+"="+strings.ReplaceAll(value, "\x00", ""))
+	}
+	return list, nil
+}

@@ -1,0 +1,45 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// Forget empties a sandbox: the world in its folder and the cluster's states and records. It is refused for any other
+// cluster, and while a command or a world holds either.
+func (c *Cluster) Forget(world string) error {
+	if err := c.load(); err != nil {
+		return err
+	}
+	if c.description.Platform != description.PlatformSandbox {
+		return fmt.Errorf("cluster %s is no sandbox: destroy it instead", c.description.Name)
+	}
+	for _, folder := range []string{c.State, world} {
+		unlock, err := filelock.Try(filepath.Join(folder, "lock"))
+		if err != nil {
+			return fmt.Errorf("the sandbox is in use: %w", err)
+		}
+		err = errors.Join(empty(folder), unlock())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty removes what is in a folder, but not the folder, which may be a mount.
+func empty(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, entry.Name())))
+	}
+	return err
+}

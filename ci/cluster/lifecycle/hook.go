@@ -1,0 +1,165 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// Hook is a command that a layer's hook calls: it finds in its environment what the run gave it.
+type Hook struct {
+	description *description.Cluster
+	events      string // file of the event log
+	log         *timeline.Log
+	logErr      error
+}
+
+// OpenHook reads the environment.
+func OpenHook() (*Hook, error) {
+	folder, events := os.Getenv(VariableFolder), os.Getenv(VariableEvents)
+	if folder == "" || events == "" {
+		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers' hooks, within castle cluster create", VariableFolder, VariableEvents)
+	}
+	description, err := description.Load(folder)
+	if err != nil {
+		return nil, err
+	}
+	log, err := timeline.Open(events, timeline.Redacting(redact.New(secretVariables()...)))
+	if err != nil {
+		return nil, err
+	}
+	return &Hook{description: description, events: events, log: log}, nil
+}
+
+// secretVariables are the values of the environment that must not get into the event log.
+func secretVariables() []string {
+	var values []string
+	for _, name := range []string{VariableTalosSecrets, gates.ClientKeyVariable, "PROXMOX_VE_API_TOKEN",
+		"TF_VAR_infisical_client_id", "TF_VAR_infisical_client_secret", "TF_ENCRYPTION", "AWS_SECRET_ACCESS_KEY"} {
+		if value := os.Getenv(name); value != "" {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// Close closes the event log.
+func (h *Hook) Close() error { return h.log.Close() }
+
+// append notes an event; the first one that cannot be noted fails the hook at its end, not in the middle of its work.
+func (h *Hook) append(event timeline.Event) {
+	event.Cluster = h.description.Name
+	h.logErr = errors.Join(h.logErr, h.log.Append(event))
+}
+
+// LayerStarts notes that a layer starts.
+func (h *Hook) LayerStarts(layer string) error { return h.layer(layer, timeline.PhaseStart, "") }
+
+// LayerEnds notes that a layer is done.
+func (h *Hook) LayerEnds(layer string) error {
+	return h.layer(layer, timeline.PhaseEnd, timeline.ResultOK)
+}
+
+// LayerFails notes that a layer failed; the cause comes later, out of the tools' output.
+func (h *Hook) LayerFails(layer string) error {
+	return h.layer(layer, timeline.PhaseEnd, timeline.ResultFailed)
+}
+
+func (h *Hook) layer(layer, phase, result string) error {
+	h.append(timeline.Event{Kind: timeline.KindLayer, Layer: layer, Phase: phase, Result: result})
+	return h.logErr
+}
+
+// gateLayer is the layer that a gate stands in: "networking-webhook" is one of networking.
+func gateLayer(gate string) string {
+	for _, layer := range layers {
+		if gate == layer.name || len(gate) > len(layer.name) && gate[:len(layer.name)+1] == layer.name+"-" {
+			return layer.name
+		}
+	}
+	return gate
+}
+
+// Wait waits for a gate and notes each of its conditions.
+func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) error {
+	kube, err := gates.KubeFromEnv(os.Getenv)
+	if err != nil {
+		return err
+	}
+	env := gates.Env{Kube: kube, Cluster: h.description}
+	if gate == LayerPlatform {
+		bundle, err := talos.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
+		if err != nil {
+			return err
+		}
+		machines, err := talos.Dial(h.description, bundle, talos.Options{})
+		if err != nil {
+			return err
+		}
+		defer machines.Close()
+		env.Talos = quorum{machines}
+	}
+	layer := gateLayer(gate)
+	ctx, stop := h.whileAwaited(ctx, layer)
+	defer stop()
+	err = gates.Run(ctx, gate, env, timeout, func(event gates.Event) {
+		if event.Condition == "" {
+			return
+		}
+		h.append(gateEvent(layer, event))
+	})
+	return errors.Join(err, h.logErr)
+}
+
+// gateEvent is a condition's event as the log has it.
+func gateEvent(layer string, event gates.Event) timeline.Event {
+	noted := timeline.Event{Time: event.Time, Kind: timeline.KindGate, Layer: layer, Name: event.Condition, Phase: string(event.Phase), Cause: event.Seen}
+	if event.Phase != gates.PhaseEnd {
+		return noted
+	}
+	noted.Cause, noted.Result = "", timeline.ResultOK
+	if event.Err != nil {
+		noted.Result, noted.Cause, noted.Next = timeline.ResultFailed, event.Err.Error(), event.Next
+	}
+	return noted
+}
+
+// quorum is the machines as the gates look at them.
+type quorum struct{ machines *talos.Access }
+
+func (q quorum) EtcdQuorum(ctx context.Context) (string, bool, error) {
+	seen, err := q.machines.EtcdQuorum(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	return seen.String(), seen.Complete(), nil
+}
+
+// TalosUp configures the machines and bootstraps etcd, and notes each step.
+func (h *Hook) TalosUp(ctx context.Context) error {
+	bundle, err := talos.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
+	if err != nil {
+		return err
+	}
+	// From here on the machines hold data, and none of them is a leftover any more.
+	if err := forgetUnfinished(os.Getenv(VariableState)); err != nil {
+		return err
+	}
+	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: func(event talos.Event) {
+		name := event.Step
+		if event.Step == talos.StepMachine { // one for each node; the others are the cluster's
+			name = event.Node
+		}
+		h.append(timeline.Event{Time: event.Time, Kind: timeline.KindStep, Layer: LayerPlatform, Name: name,
+			Phase: event.Phase, Result: event.Result, Cause: event.Cause})
+	}})
+	return errors.Join(err, h.logErr)
+}

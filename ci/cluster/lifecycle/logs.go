@@ -1,0 +1,130 @@
+package lifecycle
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// logs keeps what the tools print, redacted: a file for each layer, and in memory what is needed to tell why one failed.
+type logs struct {
+	folder    string
+	redactor  *redact.Redactor
+	files     map[string]*os.File
+	causes    map[string]*cause
+	unchanged map[string]bool // layers whose last apply had nothing to do
+	err       error
+}
+
+func newLogs(folder string, redactor *redact.Redactor) *logs {
+	return &logs{folder: folder, redactor: redactor, files: map[string]*os.File{}, causes: map[string]*cause{}, unchanged: map[string]bool{}}
+}
+
+// write takes a message of a unit; what is Terragrunt's own goes to terragrunt.log.
+func (l *logs) write(unit, message string) {
+	layer := "terragrunt"
+	if unit != "" {
+		layer = layerOf(unit)
+	}
+	message = l.redactor.Redact(message)
+	if l.causes[layer] == nil {
+		l.causes[layer] = &cause{}
+	}
+	l.causes[layer].add(message)
+	if strings.Contains(message, "Apply complete!") {
+		l.unchanged[layer] = strings.Contains(message, unchanged)
+	}
+	file := l.files[layer]
+	if file == nil {
+		var err error
+		file, err = os.OpenFile(filepath.Join(l.folder, layer+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			l.err = errors.Join(l.err, err)
+			return
+		}
+		l.files[layer] = file
+	}
+	if _, err := file.WriteString(message + "\n"); err != nil {
+		l.err = errors.Join(l.err, err)
+	}
+}
+
+func (l *logs) close() error {
+	for _, file := range l.files {
+		l.err = errors.Join(l.err, file.Close())
+	}
+	return l.err
+}
+
+// unchanged is what OpenTofu says at the end of an apply that had nothing to do.
+const unchanged = "Resources: 0 added, 0 changed, 0 destroyed"
+
+// judge marks the layers in which nothing was changed, neither by OpenTofu nor by a step beside it. No hook knows that when
+// it notes a layer's end.
+func (l *logs) judge(events []timeline.Event) []timeline.Event {
+	if l == nil {
+		return events
+	}
+	acted := map[string]bool{}
+	for _, event := range events {
+		if event.Kind == timeline.KindStep && event.Phase == timeline.PhaseEnd && event.Result != timeline.ResultUnchanged {
+			acted[event.Layer] = true
+		}
+	}
+	judged := slices.Clone(events)
+	for i, event := range judged {
+		if event.Kind == timeline.KindLayer && event.Result == timeline.ResultOK && l.unchanged[event.Layer] && !acted[event.Layer] {
+			judged[i].Result = timeline.ResultUnchanged
+		}
+	}
+	return judged
+}
+
+// cause is a layer's failure in the tool's own words.
+func (l *logs) cause(layer string) string {
+	if l.causes[layer] == nil {
+		return ""
+	}
+	return l.causes[layer].text()
+}
+
+// cause collects the messages that tell why a tool failed: OpenTofu's errors and castle's own.
+type cause struct {
+	errors []string
+	last   []string
+}
+
+// errorText finds an error in a message: OpenTofu's "Error: …", or "castle: …" of a hook.
+var errorText = regexp.MustCompile(`(?s)(?:^|\n)(?:Error: |castle: )(.+)`)
+
+func (c *cause) add(message string) {
+	if found := errorText.FindStringSubmatch(message); found != nil {
+		text := strings.TrimSpace(found[1])
+		if !slices.Contains(c.errors, text) {
+			c.errors = append(c.errors, text)
+		}
+		return
+	}
+	for line := range strings.Lines(message) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if c.last = append(c.last, line); len(c.last) > 3 {
+			c.last = c.last[1:]
+		}
+	}
+}
+
+// text is the errors, each once; where a tool named none, its last lines.
+func (c *cause) text() string {
+	if len(c.errors) == 0 {
+		return strings.Join(c.last, "\n")
+	}
+	return strings.Join(c.errors, "\n")
+}

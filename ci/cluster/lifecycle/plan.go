@@ -1,0 +1,107 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+)
+
+// Plan is what create would change.
+type Plan struct {
+	Cluster string
+	Layers  []LayerPlan
+}
+
+// LayerPlan is what create would change in one layer.
+type LayerPlan struct {
+	Layer   string   `json:"layer"`
+	Summary string   `json:"summary"` // OpenTofu's own, or why it could not be planned
+	Changes []string `json:"changes"` // "kubectl_manifest.pool will be created"
+	Failed  bool     `json:"failed"`
+}
+
+var (
+	planSummary = regexp.MustCompile(`^(Plan: .*|No changes\..*|Changes to Outputs:)`)
+	planChange  = regexp.MustCompile(`^# (.+ (?:will|must) be .+)$`)
+)
+
+// Plan asks every layer what it would change and changes nothing: no lock of a state is kept, no record is written.
+func (c *Cluster) Plan(ctx context.Context) (*Plan, error) {
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	access, err := c.resolve(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	environment, err := c.environment(access, os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	redactor := redact.New(access.secret()...)
+	plans, causes := map[string]*LayerPlan{}, map[string]*cause{}
+	for _, layer := range layers {
+		plans[layer.name], causes[layer.name] = &LayerPlan{Layer: layer.name}, &cause{}
+	}
+	runner := terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.Folder, Env: environment,
+		Log: func(unit, message string) {
+			plan := plans[layerOf(unit)]
+			if plan == nil {
+				return
+			}
+			message = redactor.Redact(message)
+			causes[plan.Layer].add(message)
+			for line := range strings.Lines(message) {
+				plan.read(strings.TrimSpace(line))
+			}
+		}}
+	report, err := runner.RunAll(ctx, "plan", "-lock=false")
+	if err != nil && !errors.As(err, new(*terragrunt.Failed)) {
+		return nil, err
+	}
+	for _, unit := range report {
+		plan := plans[layerOf(unit.Name)]
+		switch {
+		case plan == nil:
+		case unit.Result == terragrunt.FailedRun:
+			plan.Failed, plan.Summary = true, causes[plan.Layer].text()
+		case unit.Result == terragrunt.EarlyExit:
+			plan.Summary = "can be planned when the layers that it needs can"
+		}
+	}
+	made := &Plan{Cluster: c.description.Name}
+	for _, layer := range layers {
+		made.Layers = append(made.Layers, *plans[layer.name])
+	}
+	return made, nil
+}
+
+// read takes a line of what OpenTofu prints.
+func (p *LayerPlan) read(line string) {
+	if match := planChange.FindStringSubmatch(line); match != nil {
+		p.Changes = append(p.Changes, match[1])
+	}
+	if planSummary.MatchString(line) && !strings.HasPrefix(p.Summary, "Plan:") {
+		p.Summary = line
+	}
+}
+
+// WriteText writes the plan for a person.
+func (p *Plan) WriteText(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, layer := range p.Layers {
+		fmt.Fprintf(table, "%s\t%s\n", layer.Layer, strings.ReplaceAll(layer.Summary, "\n", "\n\t"))
+		for _, change := range layer.Changes {
+			fmt.Fprintf(table, "\t  %s\n", change)
+		}
+	}
+	return table.Flush()
+}

@@ -1,0 +1,172 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+const (
+	// pullsAtOnce is how many images a node pulls at the same time: the nodes share one way out, and what is needed first
+	// must not wait for the rest.
+	pullsAtOnce = 2
+	// pullTime bounds one image. A machine that cannot reach a registry goes on trying for 20 minutes.
+	pullTime = 5 * time.Minute
+	// anyAtMost is the number of workers up to which each of them pulls what only one will run. With more, that costs the
+	// others' way out more than it saves.
+	anyAtMost = 5
+
+	pullFile = "images.log"
+)
+
+// pullAhead has the machines pull the layers' images from the moment they run: while etcd forms, and beside the layers. That
+// saves time and is never missed: a kubelet pulls by itself what is not there. The function that it returns ends it.
+func (c *Cluster) pullAhead(ctx context.Context, run *run, access *access) (stop func()) {
+	if !c.PullAhead {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		p := &puller{run: run, description: c.description}
+		if err := c.pull(ctx, p, access); ctx.Err() == nil {
+			p.note("no image is pulled ahead: %v", err)
+		}
+	})
+	return func() {
+		cancel()
+		wait.Wait()
+	}
+}
+
+// pull ends with an error, of the context where nothing else was wrong.
+func (c *Cluster) pull(ctx context.Context, p *puller, access *access) error {
+	var err error
+	if p.images, err = layerImages(filepath.Join(c.Folder, "..", ".."), c.description.Platform); err != nil {
+		return err
+	}
+	machines, err := talos.Dial(c.description, access.bundle, talos.Options{})
+	if err != nil {
+		return err
+	}
+	defer machines.Close()
+	p.pull = machines.Pull
+	return p.follow(ctx)
+}
+
+// layerImages are those of all charts that the layers install on a platform. All begin at once: first comes what Flux waits
+// for, then what takes longest.
+func layerImages(terragrunt, platform string) ([]charts.Image, error) {
+	list, err := charts.Charts(terragrunt)
+	if err != nil {
+		return nil, err
+	}
+	storage := "longhorn"
+	if platform == description.PlatformSandbox {
+		storage = "longhorn-sandbox"
+	}
+	var images []charts.Image
+	for _, name := range []string{"external-secrets", storage, "metallb", "flux"} {
+		at := slices.IndexFunc(list, func(chart charts.Chart) bool { return chart.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("%s has no chart %s", charts.ChartsFile, name)
+		}
+		images = append(images, list[at].Images...)
+	}
+	return images, nil
+}
+
+// puller has each node pull its images.
+type puller struct {
+	run         *run
+	description *description.Cluster
+	images      []charts.Image
+	pull        func(ctx context.Context, node, image string) error
+}
+
+// follow reads in the event log which nodes come up. One that was left as it is, is not asked.
+func (p *puller) follow(ctx context.Context) error {
+	reader := timeline.NewReader(p.run.events())
+	defer func() { _ = reader.Close() }()
+	var nodes sync.WaitGroup
+	defer nodes.Wait()
+	for {
+		event, err := reader.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if event.Kind != timeline.KindStep || event.Layer != LayerPlatform || event.Phase != timeline.PhaseEnd || event.Result != timeline.ResultOK {
+			continue
+		}
+		if node, is := p.description.Node(event.Name); is {
+			nodes.Go(func() { p.node(ctx, node) })
+		}
+	}
+}
+
+// node has one node pull all that it needs, some images at a time.
+func (p *puller) node(ctx context.Context, node description.Node) {
+	wanted := p.wanted(node)
+	queue := make(chan string, len(wanted))
+	for _, image := range wanted {
+		queue <- image
+	}
+	close(queue)
+	var wait sync.WaitGroup
+	for range pullsAtOnce {
+		wait.Go(func() {
+			for image := range queue {
+				p.one(ctx, node.Name, image)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func (p *puller) wanted(node description.Node) []string {
+	var wanted []string
+	for _, image := range p.images {
+		switch {
+		case image.Nodes == charts.OnAll,
+			node.Role == description.RoleWorker && image.Nodes == charts.OnWorkers,
+			node.Role == description.RoleWorker && image.Nodes == charts.OnAny && len(p.description.Workers()) <= anyAtMost:
+			wanted = append(wanted, image.Name)
+		}
+	}
+	return wanted
+}
+
+func (p *puller) one(ctx context.Context, node, image string) {
+	if ctx.Err() != nil {
+		return
+	}
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, pullTime)
+	defer cancel()
+	err := p.pull(bounded, node, image)
+	switch {
+	case err == nil:
+		p.note("%s has %s after %s", node, image, timeline.Seconds(time.Since(began)))
+	case ctx.Err() == nil: // else the run has ended
+		p.note("%v", err)
+	}
+}
+
+// note writes a line for who wonders where the time went. A run does not fail for the want of it.
+func (p *puller) note(format string, values ...any) {
+	file, err := os.OpenFile(filepath.Join(p.run.folder, logFolder, pullFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	fmt.Fprintln(file, time.Now().UTC().Format(time.RFC3339), p.run.redactor.Redact(fmt.Sprintf(format, values...)))
+}

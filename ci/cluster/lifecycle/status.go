@@ -1,0 +1,193 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/talos"
+)
+
+// lookTime is how long status looks at each gate.
+const lookTime = 3 * time.Second
+
+// Status is a cluster as it is now.
+type Status struct {
+	Cluster string        `json:"cluster"`
+	Layers  []LayerStatus `json:"layers"`
+	Nodes   []NodeStatus  `json:"nodes"`
+	Gates   []GateStatus  `json:"gates"`
+}
+
+// LayerStatus is what a layer's state holds.
+type LayerStatus struct {
+	Layer     string `json:"layer"`
+	Resources int    `json:"resources"`
+	Problem   string `json:"problem,omitempty"` // why the state could not be read
+}
+
+// NodeStatus is a node as its hypervisor and Talos see it.
+type NodeStatus struct {
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Address string `json:"address"`
+	VM      string `json:"vm"`    // "running", "stopped", "absent", "unknown"
+	Talos   string `json:"talos"` // "configured v1.13.0", "maintenance", "silent", …
+	Problem string `json:"problem,omitempty"`
+}
+
+// GateStatus is a gate's condition.
+type GateStatus struct {
+	Gate      string `json:"gate"`
+	Condition string `json:"condition"`
+	Holds     bool   `json:"holds"`
+	Seen      string `json:"seen,omitempty"` // what was seen instead
+}
+
+// Status looks at everything at once and changes nothing.
+func (c *Cluster) Status(ctx context.Context) (*Status, error) {
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	access, err := c.resolve(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := talos.Dial(c.description, access.bundle, talos.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer machines.Close()
+	kube, err := gates.NewKube(access.kube.Host, access.kube.CA, access.kube.Cert, access.kube.Key)
+	if err != nil {
+		return nil, err
+	}
+	status := &Status{Cluster: c.description.Name}
+	var wait sync.WaitGroup
+	wait.Go(func() { status.Layers = c.layerStatus(ctx, access) })
+	wait.Go(func() { status.Nodes = c.nodeStatus(ctx, access, machines) })
+	wait.Go(func() {
+		status.Gates = gateStatus(ctx, gates.Env{Kube: kube, Cluster: c.description, Talos: quorum{machines}, LookOnly: true})
+	})
+	wait.Wait()
+	return status, ctx.Err()
+}
+
+func (c *Cluster) layerStatus(ctx context.Context, access *access) []LayerStatus {
+	var list []LayerStatus
+	for _, layer := range layers {
+		status := LayerStatus{Layer: layer.name}
+		resources, err := c.resources(ctx, access, layer.name)
+		if err != nil {
+			status.Problem = err.Error()
+		}
+		status.Resources = len(resources)
+		list = append(list, status)
+	}
+	return list
+}
+
+func (c *Cluster) nodeStatus(ctx context.Context, access *access, machines *talos.Access) []NodeStatus {
+	var seen []talos.NodeStatus
+	var wait sync.WaitGroup
+	wait.Go(func() { seen = machines.Status(ctx) })
+	vms, err := c.vms(ctx, access)
+	wait.Wait()
+	list := make([]NodeStatus, len(c.description.Nodes))
+	for i, node := range c.description.Nodes {
+		list[i] = NodeStatus{Name: node.Name, Role: node.Role, Address: node.Address.String(), VM: "absent",
+			Talos: strings.TrimSpace(seen[i].State + " " + seen[i].Version), Problem: seen[i].Problem}
+		if err != nil {
+			list[i].VM, list[i].Problem = "unknown", err.Error()
+		}
+		for _, vm := range vms {
+			if vm.ID == node.VMID {
+				list[i].VM = vm.Status
+				if !vm.Ours {
+					list[i].Problem = fmt.Sprintf("VM %d is not this cluster's: it has no tag %s", vm.ID, c.description.Tag())
+				}
+			}
+		}
+	}
+	return list
+}
+
+// gateStatus looks at the layers' gates. Those inside a layer are passed when the layer's own is.
+func gateStatus(ctx context.Context, env gates.Env) []GateStatus {
+	found := make([][]GateStatus, len(layers))
+	var wait sync.WaitGroup
+	for i, layer := range layers[1:] {
+		wait.Go(func() { found[i] = lookAtGate(ctx, layer.name, env) })
+	}
+	wait.Wait()
+	var list []GateStatus
+	for _, gate := range found {
+		list = append(list, gate...)
+	}
+	return list
+}
+
+func lookAtGate(ctx context.Context, gate string, env gates.Env) []GateStatus {
+	var list []GateStatus
+	seen := map[string]string{}
+	err := gates.Run(ctx, gate, env, lookTime, func(event gates.Event) {
+		switch {
+		case event.Condition == "":
+		case event.Phase == gates.PhaseWaiting:
+			seen[event.Condition] = event.Seen
+		case event.Phase == gates.PhaseEnd:
+			status := GateStatus{Gate: gate, Condition: event.Condition, Holds: event.Err == nil}
+			if !status.Holds {
+				if status.Seen = event.Seen; status.Seen == "" {
+					status.Seen = seen[event.Condition]
+				}
+			}
+			list = append(list, status)
+		}
+	})
+	if len(list) == 0 && err != nil {
+		list = append(list, GateStatus{Gate: gate, Condition: "all", Seen: err.Error()})
+	}
+	return list
+}
+
+// Render writes the status as text, json or markdown.
+func (s *Status) Render(format string) (string, error) {
+	if format == "json" {
+		data, err := json.MarshalIndent(s, "", "  ")
+		return string(data) + "\n", err
+	}
+	var out strings.Builder
+	if format == "markdown" {
+		out.WriteString("```text\n")
+	}
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "layer\tresources\t\n")
+	for _, layer := range s.Layers {
+		fmt.Fprintf(table, "%s\t%d\t%s\n", layer.Layer, layer.Resources, layer.Problem)
+	}
+	fmt.Fprintf(table, "\nnode\trole\taddress\tVM\tTalos\t\n")
+	for _, node := range s.Nodes {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", node.Name, node.Role, node.Address, node.VM, node.Talos, node.Problem)
+	}
+	fmt.Fprintf(table, "\ngate\tcondition\t\t\n")
+	for _, gate := range s.Gates {
+		holds := "holds"
+		if !gate.Holds {
+			holds = "does not hold"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", gate.Gate, gate.Condition, holds, gate.Seen)
+	}
+	if err := table.Flush(); err != nil {
+		return "", err
+	}
+	if format == "markdown" {
+		out.WriteString("```\n")
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,341 @@
+package secrets
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-resty/resty/v2"
+	authapi "github.com/infisical/go-sdk/packages/api/auth"
+	secretsapi "github.com/infisical/go-sdk/packages/api/secrets"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// hiddenValue is what Infisical gives for a secret whose value the identity may not read.
+const hiddenValue = "<hidden-by-infisical>"
+
+// place is where a cluster's secrets stand.
+type place struct{ url, project, slug, environment, path string }
+
+func placeOf(c *description.Cluster) place {
+	i := c.Secrets.Infisical
+	return place{strings.TrimSuffix(i.URL, "/"), i.Project, i.Slug, i.Environment, i.Path}
+}
+
+func (p place) String() string {
+	project := p.slug
+	if project == "" {
+		project = p.project
+	}
+	return fmt.Sprintf("Infisical (%s), project %s, environment %s, path %s", p.url, project, p.environment, p.path)
+}
+
+// pace is how long one operation is tried.
+type pace struct {
+	attempt     time.Duration // one request, to the end of its answer
+	first, most time.Duration // waits between tries, doubling
+	tries       uint
+	deadline    time.Duration // all of it
+}
+
+func paceOf(in Inputs) pace {
+	p := pace{attempt: 20 * time.Second, first: 500 * time.Millisecond, most: 10 * time.Second, tries: 6, deadline: 2 * time.Minute}
+	if in.pace != nil {
+		p = *in.pace
+	}
+	if in.Deadline > 0 {
+		p.deadline = in.Deadline
+	}
+	return p
+}
+
+// caller speaks with Infisical as one machine identity. It uses the API layer of Infisical's SDK and not its client,
+// which has no deadline for a request, hides the Retry-After header and waits without looking at a context.
+type caller struct {
+	place
+	clientID, clientSecret string
+	pace                   pace
+	notify                 func(string)
+	hide                   func(string) string
+	transport              http.RoundTripper
+
+	mu    sync.Mutex
+	token string
+}
+
+func newCaller(at place, clientID, clientSecret string, in Inputs, hide func(string) string) *caller {
+	notify := in.Notify
+	if notify == nil {
+		notify = func(string) {}
+	}
+	return &caller{
+		place: at, clientID: clientID, clientSecret: clientSecret, pace: paceOf(in), notify: notify, hide: hide,
+		transport: http.DefaultTransport.(*http.Transport).Clone(), // takes proxies from the environment
+	}
+}
+
+// list reads all secrets of the cluster's path.
+func (s *caller) list(ctx context.Context) (map[string]string, error) {
+	values := map[string]string{}
+	err := s.authenticated(ctx, "read the secrets", s.hide, func(client *resty.Client) error {
+		answer, err := secretsapi.CallListSecretsV3(nil, client, secretsapi.ListSecretsV3RawRequest{
+			ProjectID: s.project, Environment: s.environment, SecretPath: s.path, ExpandSecretReferences: true, IncludeImports: true,
+		})
+		if err != nil {
+			return err
+		}
+		clear(values)
+		for i := range answer.Imports { // the last import wins, and the folder's own secrets over all imports
+			for _, found := range answer.Imports[i].Secrets {
+				values[found.SecretKey] = found.SecretValue
+			}
+		}
+		for _, found := range answer.Secrets {
+			values[found.SecretKey] = found.SecretValue
+		}
+		return nil
+	})
+	return values, err
+}
+
+// put creates or updates a secret, the more likely one first; exists is what the list said. A create whose answer was lost
+// is found as existing when it is tried again.
+func (s *caller) put(ctx context.Context, name, value string, exists bool, hide func(string) string) error {
+	hideAll := func(text string) string { return s.hide(hide(text)) }
+	written := ""
+	create := func(client *resty.Client) error {
+		answer, err := secretsapi.CallCreateSecretV3(client, secretsapi.CreateSecretV3RawRequest{
+			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", SecretValue: value,
+		})
+		written = answer.Secret.SecretKey
+		return err
+	}
+	update := func(client *resty.Client) error {
+		answer, err := secretsapi.CallUpdateSecretV3(client, secretsapi.UpdateSecretV3RawRequest{
+			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", NewSecretValue: value,
+		})
+		written = answer.Secret.SecretKey
+		return err
+	}
+	first, then := create, update
+	if exists {
+		first, then = update, create
+	}
+	err := s.authenticated(ctx, "keep "+name, hideAll, first)
+	var refused *InfisicalError
+	if errors.As(err, &refused) && (!exists && refused.alreadyExists() || exists && refused.Status == http.StatusNotFound) {
+		err = s.authenticated(ctx, "keep "+name, hideAll, then)
+	}
+	if err == nil && written != name {
+		return &InfisicalError{Place: s.String(), Doing: "keep " + name, Status: http.StatusOK,
+			Message: "the change waits for an approval: let the identity bypass the change policy of this path"}
+	}
+	return err
+}
+
+// authenticated runs a request with a token, and once more with a new one where Infisical no longer takes the old.
+func (s *caller) authenticated(ctx context.Context, doing string, hide func(string) string, request func(*resty.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.pace.deadline)
+	defer cancel()
+	for renewed := false; ; renewed = true {
+		token, err := s.login(ctx)
+		if err != nil {
+			return err
+		}
+		err = s.try(ctx, doing, token, hide, request)
+		var refused *InfisicalError
+		if renewed || !errors.As(err, &refused) || !refused.tokenRefused() {
+			return err
+		}
+		s.notify(fmt.Sprintf("%s: the access token is no longer taken, logging in again", s.place))
+		s.forget(token)
+	}
+}
+
+func (s *caller) forget(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token == token {
+		s.token = ""
+	}
+}
+
+// login gives the token of this caller, a new one where there is none.
+func (s *caller) login(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token != "" {
+		return s.token, nil
+	}
+	err := s.try(ctx, "log in", "", s.hide, func(client *resty.Client) error {
+		answer, err := authapi.CallUniversalAuthLogin(client, authapi.UniversalAuthLoginRequest{ClientID: s.clientID, ClientSecret: s.clientSecret})
+		if err == nil && answer.AccessToken == "" {
+			return errNotInfisical
+		}
+		s.token = answer.AccessToken
+		return err
+	})
+	return s.token, err
+}
+
+var errNotInfisical = errors.New("the answer is not one of Infisical's: check secrets.infisical.url")
+
+// try runs a request until it succeeds, cannot succeed, or the deadline is over.
+func (s *caller) try(ctx context.Context, doing, token string, hide func(string) string, request func(*resty.Client) error) error {
+	started := time.Now()
+	waits := backoff.NewExponentialBackOff()
+	waits.InitialInterval, waits.MaxInterval = s.pace.first, s.pace.most
+	var last *InfisicalError
+	tries := 0
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		tries++
+		once := &attempt{next: s.transport}
+		var err error
+		if once.ctx, err = ctx, ctx.Err(); err == nil {
+			limited, cancel := context.WithTimeout(ctx, s.pace.attempt)
+			defer cancel()
+			once.ctx = limited
+			err = request(once.client(s.url, token))
+		}
+		if err == nil {
+			return struct{}{}, nil
+		}
+		failed := once.failure(ctx, err)
+		if last == nil || ctx.Err() == nil {
+			last = failed // the end of the deadline says less than what was seen before it
+		}
+		last.Place, last.Doing, last.Message = s.String(), doing, hide(last.Message)
+		if !failed.helps() {
+			return struct{}{}, backoff.Permanent(failed)
+		}
+		if failed.RetryAfter > 0 {
+			return struct{}{}, errors.Join(failed, &backoff.RetryAfterError{Duration: failed.RetryAfter})
+		}
+		return struct{}{}, failed
+	}, backoff.WithBackOff(waits), backoff.WithMaxTries(s.pace.tries), backoff.WithMaxElapsedTime(s.pace.deadline),
+		backoff.WithNotify(func(_ error, wait time.Duration) {
+			s.notify(fmt.Sprintf("%s: %s, trying again in %s", s.place, last.what(), wait.Round(100*time.Millisecond)))
+		}))
+	if err == nil {
+		return nil
+	}
+	if last == nil {
+		last = &InfisicalError{Place: s.String(), Doing: doing}
+	}
+	last.Tries, last.Elapsed, last.ended = tries, time.Since(started), ctx.Err()
+	return last
+}
+
+// attempt is one request: it binds the SDK's call to a context and keeps what the SDK does not tell.
+type attempt struct {
+	next   http.RoundTripper
+	ctx    context.Context
+	err    error
+	status int
+	kind   string
+	text   string
+	wait   time.Duration
+}
+
+func (a *attempt) client(url, token string) *resty.Client {
+	client := resty.NewWithClient(&http.Client{Transport: a, CheckRedirect: func(to *http.Request, _ []*http.Request) error {
+		return fmt.Errorf("redirected to %s://%s: set that as secrets.infisical.url", to.URL.Scheme, to.URL.Host)
+	}})
+	client.SetBaseURL(url+"/api").SetHeader("User-Agent", "castle").SetDisableWarn(true).SetLogger(silence{})
+	if token != "" {
+		client.SetAuthToken(token)
+	}
+	return client
+}
+
+// maxRefusal is how much of an answer that is no success is read.
+const maxRefusal = 64 << 10
+
+// RoundTrip implements http.RoundTripper.
+func (a *attempt) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.next.RoundTrip(request.WithContext(a.ctx))
+	if err != nil {
+		a.err = err
+		return nil, err
+	}
+	a.status = response.StatusCode
+	if response.StatusCode < http.StatusBadRequest {
+		response.Body = &watched{response.Body, a}
+		return response, nil
+	}
+	a.wait = retryAfter(response.Header.Get("Retry-After"), time.Now())
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	response.Body.Close()
+	if err != nil {
+		a.err = err
+		return nil, err
+	}
+	var refusal struct {
+		Kind    string          `json:"error"`
+		Message json.RawMessage `json:"message"`
+	}
+	if json.Unmarshal(body, &refusal) == nil {
+		a.kind = refusal.Kind
+		if json.Unmarshal(refusal.Message, &a.text) != nil {
+			a.text = "" // the list of what a validation found, which may quote the request
+		}
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
+}
+
+// watched is a body that tells when it is cut.
+type watched struct {
+	io.ReadCloser
+	attempt *attempt
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		w.attempt.err = err
+	}
+	return n, err
+}
+
+// retryAfter reads the header, seconds or a date; 0 where there is none.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(header); err == nil {
+		return max(0, time.Duration(seconds)*time.Second)
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return 0
+}
+
+func (a *attempt) failure(ctx context.Context, err error) *InfisicalError {
+	switch {
+	case a.err != nil && ctx.Err() == nil && errors.Is(a.ctx.Err(), context.DeadlineExceeded):
+		return &InfisicalError{Message: "no answer within the time for one request", cause: context.DeadlineExceeded, retry: true}
+	case a.err != nil:
+		return &InfisicalError{Message: a.err.Error(), cause: a.err, retry: ctx.Err() == nil}
+	case a.status >= http.StatusBadRequest:
+		return &InfisicalError{Status: a.status, kind: a.kind, Message: a.text, RetryAfter: a.wait,
+			retry: a.status == http.StatusTooManyRequests || a.status == http.StatusRequestTimeout || a.status >= http.StatusInternalServerError}
+	default: // it was redirected, or not understood
+		return &InfisicalError{Message: err.Error(), cause: err}
+	}
+}
+
+// silence drops what resty would log.
+type silence struct{}
+
+func (silence) Errorf(string, ...any) {}
+func (silence) Warnf(string, ...any)  {}
+func (silence) Debugf(string, ...any) {}

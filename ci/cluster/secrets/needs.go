@@ -1,0 +1,141 @@
+package secrets
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"filippo.io/age"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// Names of secrets.
+const (
+	InfisicalClientID     = "INFISICAL_CLIENT_ID"
+	InfisicalClientSecret = "INFISICAL_CLIENT_SECRET"
+	ProxmoxAPIToken       = "PROXMOX_API_TOKEN" // "user@realm!name=uuid"
+	StatePassphrase       = "STATE_PASSPHRASE"
+	AWSAccessKeyID        = "AWS_ACCESS_KEY_ID"
+	AWSSecretAccessKey    = "AWS_SECRET_ACCESS_KEY"
+	GitOpsUsername        = "GITOPS_USERNAME"
+	GitOpsToken           = "GITOPS_TOKEN"
+	GitOpsCA              = "GITOPS_CA"     // PEM, for a Git server with a private CA
+	FluxAgeKey            = "SOPS_AGE_KEY"  // Flux decrypts the cluster's manifests with it
+	TalosSecrets          = "TALOS_SECRETS" // the cluster's PKI and tokens, written by the first create
+)
+
+// Sources of secrets.
+const (
+	SourceSOPS      = "SOPS"
+	SourceInfisical = "Infisical"
+)
+
+// need is one secret that a cluster is made with.
+type need struct {
+	name, source, what string
+	optional           bool
+	check              func(value string) error // nil: any text but an empty one; its error does not quote the value
+}
+
+type needs []need
+
+// needsOf is the one list of what a cluster needs and where it belongs.
+func needsOf(c *description.Cluster) needs {
+	list := needs{
+		{name: InfisicalClientID, source: SourceSOPS, what: "client id of a machine identity's universal auth"},
+		{name: InfisicalClientSecret, source: SourceSOPS, what: "client secret of that identity"},
+		{name: StatePassphrase, source: SourceSOPS, what: "encrypts OpenTofu's states, which nothing else can decrypt", check: checkPassphrase},
+		{name: GitOpsUsername, source: SourceInfisical, what: "user that Flux reads the GitOps repository as"},
+		{name: GitOpsToken, source: SourceInfisical, what: "token of that user"},
+		{name: FluxAgeKey, source: SourceInfisical, what: "age key that Flux decrypts the cluster's manifests with", check: checkAgeKey},
+		{name: GitOpsCA, source: SourceInfisical, what: "CA of the Git server", optional: true, check: checkPEM},
+		{name: TalosSecrets, source: SourceInfisical, what: "the cluster's PKI and tokens", optional: true},
+	}
+	if c.Platform == description.PlatformProxmox || c.Platform == description.PlatformSandbox {
+		list = append(list, need{name: ProxmoxAPIToken, source: SourceSOPS, what: "token of the Proxmox API", check: checkProxmoxToken})
+	}
+	if c.Platform == description.PlatformAWS || c.State.Backend == "s3" {
+		list = append(list,
+			need{name: AWSAccessKeyID, source: SourceSOPS, what: "key id for the S3 store of the states"},
+			need{name: AWSSecretAccessKey, source: SourceSOPS, what: "key for that store"})
+	}
+	return list
+}
+
+// Problem is one secret that is missing or malformed; no value is in it.
+type Problem struct {
+	Name   string
+	Source string // SourceSOPS or SourceInfisical
+	Text   string // one line: what is wrong, where it is looked for, how to mend it
+}
+
+func (n needs) problems(values map[string]string, source string, where func(need) string) []Problem {
+	var problems []Problem
+	for _, wanted := range n {
+		if wanted.source != source {
+			continue
+		}
+		value, has := values[wanted.name]
+		wrong := ""
+		switch {
+		case !has && wanted.optional:
+		case !has:
+			wrong = "is missing"
+		case strings.TrimSpace(value) == "":
+			wrong = "is empty"
+		case value == hiddenValue:
+			wrong = "may be seen but not read by the identity (it needs \"Read Value\")"
+		case wanted.check != nil:
+			if err := wanted.check(value); err != nil {
+				wrong = err.Error()
+			}
+		}
+		if wrong != "" {
+			problems = append(problems, Problem{Name: wanted.name, Source: source,
+				Text: fmt.Sprintf("%s %s in %s (%s)", wanted.name, wrong, where(wanted), wanted.what)})
+		}
+	}
+	return problems
+}
+
+// MinPassphrase is the shortest passphrase that OpenTofu's pbkdf2 key provider accepts, in characters.
+const MinPassphrase = 16
+
+func checkPassphrase(value string) error {
+	if len(value) < MinPassphrase {
+		return fmt.Errorf("is shorter than the %d characters that OpenTofu asks for", MinPassphrase)
+	}
+	if strings.ContainsFunc(value, unicode.IsControl) || !utf8.ValidString(value) {
+		return errors.New("holds a line break or another character that cannot be typed")
+	}
+	return nil
+}
+
+// A token of the Proxmox API: user@realm!name=uuid.
+var proxmoxToken = regexp.MustCompile(`^[^\s@!=]+@[^\s@!=]+![^\s@!=]+=[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func checkProxmoxToken(value string) error {
+	if !proxmoxToken.MatchString(value) {
+		return errors.New("is not of the form user@realm!name=uuid")
+	}
+	return nil
+}
+
+func checkAgeKey(value string) error {
+	if _, err := age.ParseIdentities(strings.NewReader(value)); err != nil {
+		return errors.New("is not an age key (AGE-SECRET-KEY-1…)")
+	}
+	return nil
+}
+
+func checkPEM(value string) error {
+	if block, _ := pem.Decode([]byte(value)); block == nil || block.Type != "CERTIFICATE" {
+		return errors.New("is not a certificate in PEM")
+	}
+	return nil
+}

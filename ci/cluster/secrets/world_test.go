@@ -1,0 +1,227 @@
+package secrets
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	sopslib "github.com/getsops/sops/v3"
+	"github.com/getsops/sops/v3/aes"
+	sopsage "github.com/getsops/sops/v3/age"
+	"github.com/getsops/sops/v3/cmd/sops/common"
+	"github.com/getsops/sops/v3/cmd/sops/formats"
+	"github.com/getsops/sops/v3/config"
+	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/sandbox/infisical"
+	"tazlab.net/castle/ci/sandbox/profile"
+)
+
+const (
+	testProject = "11111111-2222-4333-8444-555555555555"
+	testPath    = "/clusters/blue"
+)
+
+// world is a cluster's folder with its SOPS file, and a simulated Infisical with a door in front that a test can change.
+type world struct {
+	t         *testing.T
+	cluster   *description.Cluster
+	in        Inputs
+	bootstrap map[string]string
+	remote    map[string]string
+	infisical *infisical.Server
+
+	mu    sync.Mutex
+	door  func(w http.ResponseWriter, r *http.Request) bool // true: it answered
+	calls []string                                          // method and path of each request
+	said  []string                                          // notifications
+}
+
+// canary is a value that is found wherever it leaks to.
+func canary(t *testing.T) string {
+	t.Helper()
+	bytes := make([]byte, 16)
+	rand.Read(bytes)
+	return "canary-" + hex.EncodeToString(bytes)
+}
+
+func newKey(t *testing.T) *age.X25519Identity {
+	t.Helper()
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// newWorld holds a complete cluster; edit may take things away before the SOPS file is written and Infisical is opened.
+func newWorld(t *testing.T, edit func(w *world)) *world {
+	t.Helper()
+	key := newKey(t)
+	w := &world{t: t,
+		bootstrap: map[string]string{
+			InfisicalClientID: "8c1f3a52-5f0e-4b7e-9d0a-6b1f0e2d3c4b", InfisicalClientSecret: canary(t),
+			ProxmoxAPIToken: "castle@pve!blue=01234567-89ab-4cde-8f01-23456789abcd", StatePassphrase: canary(t),
+		},
+		remote: map[string]string{GitOpsUsername: "git", GitOpsToken: canary(t), FluxAgeKey: newKey(t).String()},
+	}
+	w.in = Inputs{Folder: t.TempDir(), AgeKey: "# a comment\n" + key.String() + "\n",
+		Notify: func(message string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.said = append(w.said, message)
+		},
+		pace: &pace{attempt: 2 * time.Second, first: 5 * time.Millisecond, most: 20 * time.Millisecond, tries: 4, deadline: 10 * time.Second}}
+	w.cluster = &description.Cluster{Name: "blue", Platform: description.PlatformProxmox, Secrets: description.Secrets{SOPS: "secrets.sops.yaml",
+		Infisical: description.Infisical{Project: testProject, Slug: "garage", Environment: "prod", Path: testPath}}}
+	if edit != nil {
+		edit(w)
+	}
+	w.encrypt(key.Recipient().String())
+
+	var err error
+	w.infisical, err = infisical.Open("", infisical.Seed{Projects: []infisical.Project{{
+		ID: testProject, Slug: "garage",
+		Clients:      []infisical.Client{{ID: w.bootstrap[InfisicalClientID], Secret: orElse(w.bootstrap[InfisicalClientSecret], "none")}},
+		Environments: map[string]map[string]map[string]string{"prod": {testPath: w.remote}},
+	}}}, profile.Profile{})
+	if err != nil && w.bootstrap[InfisicalClientID] != "" {
+		t.Fatal(err)
+	}
+	listening := httptest.NewServer(http.HandlerFunc(w.serve))
+	t.Cleanup(listening.Close)
+	w.cluster.Secrets.Infisical.URL = listening.URL
+	return w
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func (w *world) serve(response http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	w.calls = append(w.calls, r.Method+" "+r.URL.Path)
+	door := w.door
+	w.mu.Unlock()
+	if door != nil && door(response, r) {
+		return
+	}
+	w.infisical.ServeHTTP(response, r)
+}
+
+// guard sets what stands in front of Infisical.
+func (w *world) guard(door func(w http.ResponseWriter, r *http.Request) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.door = door
+}
+
+// asked counts the requests whose path holds a text.
+func (w *world) asked(text string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := 0
+	for _, call := range w.calls {
+		if strings.Contains(call, text) {
+			count++
+		}
+	}
+	return count
+}
+
+func (w *world) notified() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.said, "\n")
+}
+
+func (w *world) file() string { return filepath.Join(w.in.Folder, "secrets.sops.yaml") }
+
+// encrypt writes the SOPS file as the sops command does.
+func (w *world) encrypt(recipient string) {
+	w.t.Helper()
+	plain, err := yaml.Marshal(w.bootstrap)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	store := common.StoreForFormat(formats.Yaml, config.NewStoresConfig())
+	branches, err := store.LoadPlainFile(plain)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	key, err := sopsage.MasterKeyFromRecipient(recipient)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tree := sopslib.Tree{Branches: branches, Metadata: sopslib.Metadata{
+		KeyGroups: []sopslib.KeyGroup{{key}}, UnencryptedSuffix: sopslib.DefaultUnencryptedSuffix, Version: "3.13.3"}}
+	dataKey, errs := tree.GenerateDataKey()
+	if len(errs) > 0 {
+		w.t.Fatal(errs)
+	}
+	if err := common.EncryptTree(common.EncryptTreeOpts{Tree: &tree, Cipher: aes.NewCipher(), DataKey: dataKey}); err != nil {
+		w.t.Fatal(err)
+	}
+	data, err := store.EmitEncryptedFile(tree)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(w.file(), data, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) resolve() (*Values, error) {
+	w.t.Helper()
+	return Resolve(w.t.Context(), w.cluster, w.in)
+}
+
+// resolved is resolve that must succeed.
+func (w *world) resolved() *Values {
+	w.t.Helper()
+	values, err := w.resolve()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return values
+}
+
+// fails is resolve that must not, and whose error holds no secret.
+func (w *world) fails() error {
+	w.t.Helper()
+	values, err := w.resolve()
+	if err == nil || values != nil {
+		w.t.Fatalf("resolved %v, %v", values, err)
+	}
+	w.clean("the error", err.Error())
+	return err
+}
+
+// clean searches a text for every secret of the world.
+func (w *world) clean(where, text string) {
+	w.t.Helper()
+	for _, values := range []map[string]string{w.bootstrap, w.remote} {
+		for name, value := range values {
+			if !public[name] && strings.Contains(text, value) {
+				w.t.Errorf("%s holds %s: %s", where, name, text)
+			}
+		}
+	}
+	for line := range strings.Lines(w.in.AgeKey) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "AGE-") && strings.Contains(text, line) {
+			w.t.Errorf("%s holds the age key: %s", where, text)
+		}
+	}
+}

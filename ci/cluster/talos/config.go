@@ -1,0 +1,240 @@
+package talos
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/cel"
+	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	talosconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
+	blockres "github.com/siderolabs/talos/pkg/machinery/resources/block"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+const (
+	kubernetesPort = 6443
+	installDisk    = "/dev/sda" // a VM's first disk on virtio-scsi
+
+	// link is an alias: what the kernel calls the one network card depends on its PCI slot.
+	link     = "net0"
+	linkRule = `link.driver == "virtio_net"`
+
+	encryptionNodeID = "nodeID"
+	encryptionNone   = "none"
+)
+
+// Configs makes the machine configuration of every node, by the node's name, and a talosconfig for a person, with all
+// control planes as endpoints and a client certificate of one year. The same description and bundle give the same machine
+// configurations, byte for byte. All mistakes are in the error at once.
+func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Provider, *clientconfig.Config, error) {
+	contract, err := contract(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := supported(c); err != nil {
+		return nil, nil, err
+	}
+	vip := c.Endpoint.String()
+	input, err := generate.NewInput(c.Name, endpoint(c), strings.TrimPrefix(c.Kubernetes.Version, "v"),
+		generate.WithVersionContract(contract),
+		generate.WithSecretsBundle(bundle),
+		generate.WithInstallDisk(installDisk),
+		generate.WithInstallImage(InstallerImage(c)),
+		generate.WithAdditionalSubjectAltNames([]string{vip}), // the VIP moves, so each machine's certificate must hold it
+		generate.WithAllowSchedulingOnControlPlanes(false),
+		generate.WithEndpointList(addresses(controlPlanes(c))),
+		generate.WithRoles(role.MakeSet(role.Admin)),
+	)
+	if err != nil {
+		return nil, nil, fmt.Errorf("machine configuration of %s: %w", c.Name, err)
+	}
+	input.PodNet = []string{c.Kubernetes.PodSubnet.String()}
+	input.ServiceNet = []string{c.Kubernetes.ServiceSubnet.String()}
+
+	configs := make(map[string]talosconfig.Provider, len(c.Nodes))
+	var mistakes []error
+	for _, node := range c.Nodes {
+		provider, err := machineConfig(c, node, input)
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("machine configuration of %s: %w", node.Name, err))
+			continue
+		}
+		configs[node.Name] = provider
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, nil, err
+	}
+	client, err := input.Talosconfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("talosconfig of %s: %w", c.Name, err)
+	}
+	return configs, client, nil
+}
+
+// InstallerImage is the image factory's installer for virtual machines with a cloud-init drive, holding the extensions of
+// the cluster's schematic.
+func InstallerImage(c *description.Cluster) string {
+	return "factory.talos.dev/nocloud-installer/" + c.Talos.Schematic + ":" + c.Talos.Version
+}
+
+func machineConfig(c *description.Cluster, node description.Node, input *generate.Input) (talosconfig.Provider, error) {
+	kind := machinetype.TypeWorker
+	if node.Role == description.RoleControlPlane {
+		kind = machinetype.TypeControlPlane
+	}
+	generated, err := input.Config(kind)
+	if err != nil {
+		return nil, err
+	}
+	patched, err := generated.PatchV1Alpha1(func(v1 *v1alpha1.Config) error {
+		own(c, v1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	documents := slices.DeleteFunc(slices.Clone(patched.Documents()), func(document config.Document) bool {
+		return document.Kind() == network.HostnameKind // the generated one asks for a name made up by the machine
+	})
+	extra, err := ownDocuments(c, node)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := container.New(append(documents, extra...)...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := provider.Validate(virtualMachine{}); err != nil {
+		return nil, err
+	}
+	return provider, nil
+}
+
+// own sets what the generator has no option for.
+func own(c *description.Cluster, v1 *v1alpha1.Config) {
+	// The VIP is an address of the subnet as well, on the control plane that holds it; nothing may settle on it.
+	subnets := []string{c.Network.Subnet.String(), "!" + netip.PrefixFrom(c.Endpoint, c.Endpoint.BitLen()).String()}
+	v1.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: subnets}
+	if v1.ClusterConfig.EtcdConfig != nil {
+		v1.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = subnets
+	}
+	if path := c.Storage.DataPath; path != "" {
+		v1.MachineConfig.MachineKubelet.KubeletExtraMounts = []v1alpha1.ExtraMount{{
+			Destination: path, Source: path, Type: "bind", Options: []string{"bind", "rshared", "rw"},
+		}}
+	}
+	if len(c.Talos.KernelModules) > 0 {
+		kernel := &v1alpha1.KernelConfig{}
+		for _, module := range c.Talos.KernelModules {
+			kernel.KernelModules = append(kernel.KernelModules, &v1alpha1.KernelModuleConfig{ModuleName: module})
+		}
+		v1.MachineConfig.MachineKernel = kernel
+	}
+}
+
+// ownDocuments are the settings that have a document of their own.
+func ownDocuments(c *description.Cluster, node description.Node) ([]config.Document, error) {
+	hostname := network.NewHostnameConfigV1Alpha1()
+	hostname.ConfigHostname = node.Name
+	off := nethelpers.AutoHostnameKindOff
+	hostname.ConfigAuto = &off
+
+	rule, err := cel.ParseBooleanExpression(linkRule, celenv.LinkLocator())
+	if err != nil {
+		return nil, fmt.Errorf("rule for the network card: %w", err)
+	}
+	alias := network.NewLinkAliasConfigV1Alpha1(link)
+	alias.Selector.Match = rule
+
+	card := network.NewLinkConfigV1Alpha1(link)
+	card.LinkAddresses = []network.AddressConfig{{AddressAddress: netip.PrefixFrom(node.Address, c.Network.Subnet.Bits())}}
+	card.LinkRoutes = []network.RouteConfig{{RouteGateway: network.Addr{Addr: c.Network.Gateway}}}
+
+	resolver := network.NewResolverConfigV1Alpha1()
+	for _, server := range c.Network.DNS {
+		resolver.ResolverNameservers = append(resolver.ResolverNameservers, network.NameserverConfig{Address: network.Addr{Addr: server}})
+	}
+	documents := []config.Document{hostname, alias, card, resolver}
+
+	if node.Role == description.RoleControlPlane {
+		vip := network.NewLayer2VIPConfigV1Alpha1(c.Endpoint.String())
+		vip.LinkName = link
+		documents = append(documents, vip)
+	}
+	switch c.Talos.DiskEncryption.Ephemeral {
+	case encryptionNodeID, "":
+		volume := block.NewVolumeConfigV1Alpha1()
+		volume.MetaName = constants.EphemeralPartitionLabel
+		volume.EncryptionSpec = block.EncryptionSpec{
+			EncryptionProvider: blockres.EncryptionProviderLUKS2,
+			EncryptionKeys:     []block.EncryptionKey{{KeySlot: 0, KeyNodeID: &block.EncryptionKeyNodeID{}}},
+		}
+		documents = append(documents, volume)
+	case encryptionNone:
+	default:
+		return nil, fmt.Errorf("disk encryption %q: there are %q and %q", c.Talos.DiskEncryption.Ephemeral, encryptionNodeID, encryptionNone)
+	}
+	return documents, nil
+}
+
+// supported tells whether the two versions go together.
+func supported(c *description.Cluster) error {
+	host, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: c.Talos.Version})
+	if err != nil {
+		return fmt.Errorf("talos version %q: write it as v1.13.0", c.Talos.Version)
+	}
+	wanted, err := compatibility.ParseKubernetesVersion(strings.TrimPrefix(c.Kubernetes.Version, "v"))
+	if err != nil {
+		return fmt.Errorf("kubernetes version %q: write it as v1.36.2", c.Kubernetes.Version)
+	}
+	if err := wanted.SupportedWith(host); err != nil {
+		return fmt.Errorf("kubernetes %s with talos %s: %w", c.Kubernetes.Version, c.Talos.Version, err)
+	}
+	return nil
+}
+
+// virtualMachine is the mode that machinery's validation judges by: a disk to install to, and no container.
+type virtualMachine struct{}
+
+func (virtualMachine) String() string        { return "cloud" }
+func (virtualMachine) RequiresInstall() bool { return true }
+func (virtualMachine) InContainer() bool     { return false }
+
+func endpoint(c *description.Cluster) string {
+	return "https://" + netip.AddrPortFrom(c.Endpoint, kubernetesPort).String()
+}
+
+func controlPlanes(c *description.Cluster) []description.Node {
+	var nodes []description.Node
+	for _, node := range c.Nodes {
+		if node.Role == description.RoleControlPlane {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+func addresses(nodes []description.Node) []string {
+	var texts []string
+	for _, node := range nodes {
+		texts = append(texts, node.Address.String())
+	}
+	return texts
+}

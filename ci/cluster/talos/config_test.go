@@ -1,0 +1,181 @@
+package talos_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/talos"
+)
+
+// described is a description that ships with the program.
+func described(t *testing.T, name string) (*description.Cluster, *talos.Bundle) {
+	t.Helper()
+	data, err := os.ReadFile("../../../terragrunt/live/" + name + "/cluster.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &description.Cluster{}
+	if err := yaml.Unmarshal(data, c); err != nil {
+		t.Fatal(err)
+	}
+	secrets, err := commonSecrets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := talos.ParseSecrets(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, bundle
+}
+
+func TestTheMachineConfigurationSaysWhatTheDescriptionSays(t *testing.T) {
+	c, bundle := described(t, "blue")
+	configs, _, err := talos.Configs(c, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range c.Nodes {
+		control := node.Role == description.RoleControlPlane
+		data, err := configs[node.Name].Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := configloader.NewFromBytes(data) // as the machine reads it
+		if err != nil {
+			t.Fatalf("%s: %v", node.Name, err)
+		}
+		if got := parsed.NetworkHostnameConfig().Hostname(); got != node.Name {
+			t.Errorf("%s: hostname %q", node.Name, got)
+		}
+		if image := parsed.Machine().Install().Image(); image != "factory.talos.dev/nocloud-installer/613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245:v1.13.0" {
+			t.Errorf("%s: installer %s", node.Name, image)
+		}
+		if disk := parsed.Machine().Install().Disk(); disk != "/dev/sda" {
+			t.Errorf("%s: disk %s", node.Name, disk)
+		}
+		links := parsed.NetworkCommonLinkConfigs()
+		if len(links) != 1 || links[0].Addresses()[0].Address().String() != node.Address.String()+"/24" {
+			t.Errorf("%s: links %v", node.Name, links)
+		} else if gateway := links[0].Routes()[0].Gateway().ValueOrZero(); gateway.String() != "192.168.1.1" {
+			t.Errorf("%s: gateway %s", node.Name, gateway)
+		}
+		if servers := parsed.NetworkResolverConfig().Resolvers(); len(servers) != 1 || servers[0].String() != "192.168.1.1" {
+			t.Errorf("%s: DNS %s", node.Name, servers)
+		}
+		virtual := parsed.NetworkVirtualIPConfigs()
+		if control != (len(virtual) == 1) || control && virtual[0].VIP() != c.Endpoint {
+			t.Errorf("%s: virtual addresses %v", node.Name, virtual)
+		}
+		if sans := strings.Join(parsed.Machine().Security().CertSANs(), " "); !strings.Contains(sans, "192.168.1.210") {
+			t.Errorf("%s: certificate names %s", node.Name, sans)
+		}
+		if volume, there := parsed.Volumes().ByName("EPHEMERAL"); !there || volume.Encryption() == nil || volume.Encryption().Keys()[0].NodeID() == nil {
+			t.Errorf("%s: EPHEMERAL is not encrypted by the node's id", node.Name)
+		}
+		var modules []string
+		for _, module := range parsed.Machine().Kernel().Modules() {
+			modules = append(modules, module.Name())
+		}
+		if strings.Join(modules, " ") != "iscsi_tcp dm_crypt" {
+			t.Errorf("%s: modules %s", node.Name, modules)
+		}
+		mount := parsed.Machine().Kubelet().ExtraMounts()
+		if len(mount) != 1 || mount[0].Destination != "/var/lib/longhorn" || !strings.Contains(strings.Join(mount[0].Options, " "), "rshared") {
+			t.Errorf("%s: mounts %v", node.Name, mount)
+		}
+		if subnets := strings.Join(parsed.Machine().Kubelet().NodeIP().ValidSubnets(), " "); subnets != "192.168.1.0/24 !192.168.1.210/32" {
+			t.Errorf("%s: subnets of the node's address %s", node.Name, subnets)
+		}
+		if endpoint := parsed.Cluster().Endpoint().String(); endpoint != "https://192.168.1.210:6443" {
+			t.Errorf("%s: endpoint %s", node.Name, endpoint)
+		}
+		if image := parsed.Machine().Kubelet().Image(); image != "ghcr.io/siderolabs/kubelet:"+c.Kubernetes.Version {
+			t.Errorf("%s: kubelet %s", node.Name, image)
+		}
+		if pods, services := parsed.Cluster().Network().PodCIDRs(), parsed.Cluster().Network().ServiceCIDRs(); pods[0] != "10.244.0.0/16" || services[0] != "10.96.0.0/16" {
+			t.Errorf("%s: networks %s %s", node.Name, pods, services)
+		}
+		if control && parsed.Cluster().ScheduleOnControlPlanes() {
+			t.Errorf("%s takes workloads", node.Name)
+		}
+		if worker := bytes.Contains(data, bundle.Certs.OS.Key); worker && !control {
+			t.Errorf("%s holds a key that only control planes may have", node.Name)
+		}
+	}
+}
+
+func TestTheSameDescriptionGivesTheSameBytes(t *testing.T) {
+	c, bundle := described(t, "sandbox")
+	texts := func() map[string]string {
+		configs, _, err := talos.Configs(c, bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for name, config := range configs {
+			data, err := config.Bytes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = string(data)
+		}
+		return all
+	}
+	first, second := texts(), texts()
+	for name := range first {
+		if first[name] != second[name] {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+func TestVersionsThatDoNotGoTogetherAreRefused(t *testing.T) {
+	for _, wrong := range []struct{ talos, kubernetes, says string }{
+		{"v1.11.5", "v1.34.0", "v1.12"},
+		{"v1.14.0", "v1.36.2", "v1.13"},
+		{"v1.13.0", "v1.29.0", "v1.29.0 with talos v1.13.0"},
+		{"1.13", "latest", "write it as v1.36.2"},
+		{"latest", "v1.36.2", "write it as v1.13.0"},
+	} {
+		c, bundle := described(t, "sandbox")
+		c.Talos.Version, c.Kubernetes.Version = wrong.talos, wrong.kubernetes
+		if _, _, err := talos.Configs(c, bundle); err == nil || !strings.Contains(err.Error(), wrong.says) {
+			t.Errorf("talos %s with kubernetes %s: %v", wrong.talos, wrong.kubernetes, err)
+		}
+	}
+}
+
+func TestBrokenSecretsAreRefusedWithoutAValue(t *testing.T) {
+	secrets, err := commonSecrets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := talos.ParseSecrets(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, broken := range [][]byte{
+		nil,
+		[]byte("just words"),
+		bytes.Replace(secrets, []byte("bootstraptoken"), []byte("otherword"), 1),
+		append([]byte("cluster: [\n"), secrets...),
+	} {
+		_, err := talos.ParseSecrets(broken)
+		if err == nil {
+			t.Errorf("accepted: %.30s", broken)
+			continue
+		}
+		for _, value := range []string{bundle.Cluster.Secret, bundle.TrustdInfo.Token, bundle.Secrets.BootstrapToken} {
+			if strings.Contains(err.Error(), value) {
+				t.Error("the error holds a secret")
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package talos
+
+import (
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// threeViews is a healthy etcd of three, as its members report it.
+func threeViews() ([]*node, []view) {
+	var nodes []*node
+	var list []*machine.EtcdMember
+	for i, address := range []string{"192.0.2.11", "192.0.2.12", "192.0.2.13"} {
+		name := "cp-" + string(rune('1'+i))
+		nodes = append(nodes, &node{Node: description.Node{Name: name, Role: description.RoleControlPlane, Address: netip.MustParseAddr(address)}})
+		list = append(list, &machine.EtcdMember{Id: uint64(i + 1), Hostname: name, PeerUrls: []string{"https://" + address + ":2380"}})
+	}
+	var views []view
+	for i := range nodes {
+		views = append(views, view{state: running, data: dataFull, members: list, status: &machine.EtcdMemberStatus{MemberId: uint64(i + 1), Leader: 2}})
+	}
+	return nodes, views
+}
+
+func everywhere(views []view, list []*machine.EtcdMember) {
+	for i := range views {
+		views[i].members = list
+	}
+}
+
+func TestAQuorumIsCompleteOnlyWithoutAnyProblem(t *testing.T) {
+	nodes, views := threeViews()
+	if quorum := judge(nodes, views); !quorum.Complete() || quorum.Leader != "cp-2" {
+		t.Fatalf("healthy: %s", quorum)
+	}
+	for name, spoil := range map[string]func([]view){
+		"etcd of cp-3 is Preparing":       func(v []view) { v[2] = view{state: "Preparing"} },
+		"cp-3 has not started etcd":       func(v []view) { v[2] = view{} },
+		"etcd of cp-1 is still a learner": func(v []view) { v[0].status.IsLearner = true },
+		"etcd of cp-1 sees no leader":     func(v []view) { v[0].status.Leader = 0 },
+		"etcd of cp-1 reports NOSPACE":    func(v []view) { v[0].status.Errors = []string{"NOSPACE"} },
+		"different leaders":               func(v []view) { v[0].status.Leader = 3 },
+		"cp-3 is no member":               func(v []view) { everywhere(v, v[0].members[:2]) },
+		"two members for its address, 1 and 9": func(v []view) {
+			everywhere(v, append(v[0].members, &machine.EtcdMember{Id: 9, PeerUrls: v[0].members[0].PeerUrls}))
+		},
+		"stands at 192.0.2.99, which no control plane declares": func(v []view) {
+			everywhere(v, append(v[0].members, &machine.EtcdMember{Id: 9, PeerUrls: []string{"https://192.0.2.99:2380"}}))
+		},
+	} {
+		nodes, views := threeViews()
+		spoil(views)
+		if quorum := judge(nodes, views); quorum.Complete() || !strings.Contains(quorum.String(), name) {
+			t.Errorf("%s: %s", name, quorum)
+		}
+	}
+}
+
+func TestMembersThatMustNotBeAreNamedWhenTheyStay(t *testing.T) {
+	nodes, views := threeViews()
+	everywhere(views, append(views[0].members, &machine.EtcdMember{Id: 9, PeerUrls: views[0].members[1].PeerUrls}))
+	f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	quorum := judge(nodes, views)
+	for look := 1; look < strangerLooks; look++ {
+		if err := f.ghosts(views, quorum); err != nil {
+			t.Fatalf("at look %d: %v", look, err)
+		}
+	}
+	err := f.ghosts(views, quorum)
+	if err == nil || !strings.Contains(err.Error(), "cp-2 (192.0.2.12)") {
+		t.Errorf("not named: %v", err)
+	}
+}
+
+func TestTwoEtcdsUnderOnePKIAreNamed(t *testing.T) {
+	nodes, views := threeViews()
+	views[2].members = []*machine.EtcdMember{{Id: 7, Hostname: "cp-3", PeerUrls: []string{"https://192.0.2.13:2380"}}}
+	views[2].status = &machine.EtcdMemberStatus{MemberId: 7, Leader: 7}
+	f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	var err error
+	for range strangerLooks {
+		err = f.ghosts(views, judge(nodes, views))
+	}
+	if err == nil || !strings.Contains(err.Error(), "cp-3 (192.0.2.13)") {
+		t.Errorf("not named: %v", err)
+	}
+}
+
+func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
+	nodes, _ := threeViews()
+	empty := view{state: "Preparing", data: dataEmpty}
+	for name, c := range map[string]struct {
+		others view
+		fresh  bool
+		may    bool
+	}{
+		"all are empty":                           {others: empty, may: true},
+		"the others were in maintenance mode":     {others: view{err: errSilent}, fresh: true, may: true},
+		"the others do not answer":                {others: view{err: errSilent}},
+		"the others hold data and are not up yet": {others: view{state: "Preparing", data: dataFull}},
+		"the others' data is not known yet":       {others: view{state: "Preparing"}},
+		"the others run":                          {others: view{state: running, data: dataFull}},
+		"the others were blank and hold data now": {others: view{state: "Preparing", data: dataFull}, fresh: true},
+	} {
+		f := &former{run: &run{progress: map[string]progress{}}, nodes: nodes}
+		for _, n := range nodes {
+			f.progress[n.Name] = progress{fresh: c.fresh}
+		}
+		for at := range nodes { // whichever of them is ready
+			views := []view{c.others, c.others, c.others}
+			views[at] = empty
+			if got := f.candidate(views); (got >= 0) != c.may {
+				t.Errorf("%s: %d", name, got)
+			}
+		}
+	}
+}
+
+func TestTheControlPlaneThatIsReadyFirstIsBootstrapped(t *testing.T) {
+	nodes, _ := threeViews()
+	empty, silent, starting := view{state: "Preparing", data: dataEmpty}, view{err: errSilent}, view{state: "Preparing"}
+	f := &former{run: &run{progress: map[string]progress{}}, nodes: nodes}
+	for _, n := range nodes {
+		f.progress[n.Name] = progress{fresh: true}
+	}
+	for _, c := range []struct {
+		views []view
+		want  int
+	}{
+		{[]view{empty, empty, empty}, 0},
+		{[]view{silent, empty, empty}, 1},
+		{[]view{starting, silent, empty}, 2},
+		{[]view{silent, starting, {}}, -1},
+	} {
+		if got := f.candidate(c.views); got != c.want {
+			t.Errorf("of %v it is %d, want %d", c.views, got, c.want)
+		}
+	}
+}
+
+func TestOnlyTheControlPlaneThatWasCalledIsCalledAgain(t *testing.T) {
+	nodes, _ := threeViews()
+	empty := view{state: "Preparing", data: dataEmpty, mark: "as before"}
+	for name, c := range map[string]struct {
+		second view
+		since  time.Duration
+		want   int
+	}{
+		"its call had no effect":           {second: empty, since: time.Minute, want: 1},
+		"its call may have an effect soon": {second: empty, since: time.Second, want: -1},
+		"its etcd began anew":              {second: view{state: "Preparing", data: dataEmpty, mark: "anew"}, since: time.Minute, want: -1},
+		"it does not answer any more":      {second: view{err: errSilent}, since: time.Minute, want: -1},
+	} {
+		f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+		for _, n := range nodes {
+			f.progress[n.Name] = progress{fresh: true}
+		}
+		f.call(1, empty)
+		f.called = time.Now().Add(-c.since)
+		if got := f.candidate([]view{empty, c.second, empty}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A connection that breaks can have taken the call with it, or only the answer.
+func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
+	nodes, _ := threeViews()
+	var err error
+	if nodes[1].client, err = insecureClient("127.0.0.1:1", &atomic.Bool{}); err != nil { // nobody listens there
+		t.Fatal(err)
+	}
+	defer func() { _ = nodes[1].client.Close() }()
+	f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	empty := view{state: "Preparing", data: dataEmpty}
+	if err := f.bootstrap(t.Context(), 1, empty); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.candidate([]view{empty, empty, empty}); got != -1 || f.bootstraps != 0 {
+		t.Errorf("%d may be bootstrapped, after %d calls that were accepted", got, f.bootstraps)
+	}
+}
+
+var errSilent = &SilentError{}

@@ -1,0 +1,350 @@
+package talos_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/sandbox/profile"
+)
+
+func TestABootstrapThatDoesNothingIsRepeated(t *testing.T) {
+	w := newWorld(t, homelab(t, 0, "bootstrap-noop=2"))
+	w.powerOn()
+	report, _ := w.mustCreate()
+	if report.Bootstraps != 3 {
+		t.Errorf("%d bootstraps, wanted two without effect and one with", report.Bootstraps)
+	}
+	if !report.Quorum.Complete() {
+		t.Errorf("quorum: %s", report.Quorum)
+	}
+}
+
+func TestABootstrapThatNeverDoesAnythingEndsAtTheDeadline(t *testing.T) {
+	w := newWorld(t, homelab(t, 0, "bootstrap-noop=1000"))
+	w.powerOn()
+	_, took, err := w.create()
+	if err == nil || !strings.Contains(err.Error(), "bootstrap calls") || !strings.Contains(err.Error(), "sandbox-cp-") {
+		t.Errorf("%v", err)
+	}
+	if limit := w.options().EtcdDeadline + 5*time.Second; took > limit {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestASlowBootstrapIsNotRepeated(t *testing.T) {
+	p := homelab(t, 0)
+	p.Scale, p.Delays.Bootstrap = 1, 1500*time.Millisecond // longer than NoopGrace; all others would be too
+	p.Delays.Boot, p.Delays.Install, p.Delays.Reboot, p.Delays.EtcdJoin = 0, 0, 0, 0
+	w := newWorld(t, p)
+	w.powerOn()
+	if report, _ := w.mustCreate(); report.Bootstraps != 1 {
+		t.Errorf("%d bootstraps", report.Bootstraps)
+	}
+}
+
+func TestAControlPlaneThatComesLateJoinsTheOthers(t *testing.T) {
+	w := newWorld(t, homelab(t, 0.02)) // Boot 360 ms, Install 560 ms, Reboot 440 ms
+	for _, node := range w.cluster.Nodes[1:] {
+		if err := w.fleet.PowerOn(w.vm(node)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bootstrapped []string
+	options := w.options()
+	options.Event = func(event talos.Event) {
+		switch {
+		case event.Node == "sandbox-cp-2" && event.Cause == "installing":
+			if err := w.fleet.PowerOn(w.vm(w.cluster.Nodes[0])); err != nil {
+				t.Error(err)
+			}
+		case event.Step == talos.StepBootstrap && event.Phase == talos.PhaseEnd:
+			bootstrapped = append(bootstrapped, event.Node) // one goroutine does that
+		}
+	}
+	report, err := talos.Up(context.Background(), w.cluster, w.bundle, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bootstrapped) != 1 || bootstrapped[0] == "sandbox-cp-1" || report.Quorum.Healthy() != 3 {
+		t.Errorf("bootstrapped on %q: %s", bootstrapped, report.Quorum)
+	}
+}
+
+// The first run is killed between the call and its effect, and has called another control plane than this one would.
+func TestABootstrapOfAnEarlierRunIsWaitedFor(t *testing.T) {
+	p := homelab(t, 0)
+	p.Scale = 1
+	p.Delays = profile.Delays{Bootstrap: 1500 * time.Millisecond}
+	w := newWorld(t, p)
+	w.powerOn()
+	other := *w.cluster
+	other.Nodes = slices.Clone(w.cluster.Nodes)
+	other.Nodes[0], other.Nodes[2] = other.Nodes[2], other.Nodes[0]
+	ctx, kill := context.WithCancel(context.Background())
+	options := w.options()
+	called := ""
+	options.Event = func(event talos.Event) {
+		if event.Step == talos.StepBootstrap && event.Phase == talos.PhaseEnd {
+			called = event.Node
+			kill()
+		}
+	}
+	if _, err := talos.Up(ctx, &other, w.bundle, options); !errors.Is(err, context.Canceled) || called == "" {
+		t.Fatalf("%q was called: %v", called, err)
+	}
+	report, _ := w.mustCreate()
+	if report.Bootstraps != 0 || report.Quorum.Healthy() != 3 {
+		t.Errorf("%d more bootstraps: %s", report.Bootstraps, report.Quorum)
+	}
+}
+
+func TestAGhostIsNamedWithinTheDeadline(t *testing.T) {
+	for _, ghost := range []struct{ fault, name string }{
+		{"ghosts=521", "sandbox-cp-1"},
+		{"ghosts=522", "sandbox-cp-2"},
+	} {
+		t.Run(ghost.name, func(t *testing.T) {
+			w := newWorld(t, homelab(t, 0, ghost.fault))
+			w.powerOn()
+			_, took, err := w.create()
+			named := as[*talos.GhostError](t, err)
+			if named.Node != ghost.name {
+				t.Errorf("%s is named", named.Node)
+			}
+			if !strings.Contains(err.Error(), "destroy the cluster") {
+				t.Errorf("no way out: %v", err)
+			}
+			if limit := w.options().EtcdDeadline + 5*time.Second; took > limit {
+				t.Errorf("it took %s, more than %s", took, limit)
+			}
+
+			// The way out that the error names ends it.
+			for _, node := range w.cluster.Nodes {
+				if err := w.fleet.Removed(node.VMID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.powerOn()
+			w.mustCreate()
+		})
+	}
+}
+
+func TestMachinesOfAnotherClusterAreAllNamed(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	w.renew()
+	_, took, err := w.create()
+	as[*talos.GhostError](t, err)
+	for _, node := range w.cluster.Nodes {
+		if !strings.Contains(err.Error(), node.Name) {
+			t.Errorf("%s is not named: %v", node.Name, err)
+		}
+	}
+	if took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestAReplacedControlPlaneJoinsAgain(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	w.replace(0) // the first that bootstrap would be called on
+	report, _ := w.mustCreate()
+	if report.Bootstraps != 0 {
+		t.Error("etcd was bootstrapped although two members hold it")
+	}
+	for i, node := range report.Nodes {
+		if wanted := map[bool]string{true: talos.Configured, false: talos.UnchangedNode}[i == 0]; node.Result != wanted {
+			t.Errorf("%s is %q", node.Name, node.Result)
+		}
+	}
+}
+
+func TestAMachineWhoseAddressBelongsToAnotherMemberIsNamed(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	w.cluster.Nodes[2].Name = "sandbox-cp-9" // etcd does not give the address of sandbox-cp-3 to another member
+	w.replace(2)
+	report, took, err := w.create()
+	if named := as[*talos.GhostError](t, err); named.Node != "sandbox-cp-9" {
+		t.Errorf("%s is named", named.Node)
+	}
+	if limit := w.options().EtcdDeadline + 5*time.Second; took > limit {
+		t.Errorf("it took %s", took)
+	}
+	if report.Bootstraps != 0 {
+		t.Error("etcd was bootstrapped although two members hold it")
+	}
+}
+
+func TestADriftedMachineIsNamed(t *testing.T) {
+	const drifted = "127.77.0.254" // the third part is the world's
+	ask := func(w *world) func(context.Context, description.Node) ([]netip.Addr, error) {
+		return func(_ context.Context, node description.Node) ([]netip.Addr, error) {
+			var live []netip.Addr
+			for _, card := range w.fleet.Interfaces(node.VMID) {
+				for _, address := range card.Addresses {
+					live = append(live, address.Addr())
+				}
+			}
+			return live, nil
+		}
+	}
+	for _, located := range []bool{true, false} {
+		name := "by the hypervisor"
+		if !located {
+			name = "by a search of the subnet"
+		}
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, homelab(t, 0, "dhcp-drift=524"))
+			w.powerOn()
+			options := w.options()
+			options.Silence = time.Second
+			if located {
+				options.Locate = ask(w)
+			}
+			_, err := talos.Up(context.Background(), w.cluster, w.bundle, options)
+			drift := as[*talos.DriftError](t, err)
+			if drift.Node != "sandbox-worker-1" || drift.Declared != w.cluster.Nodes[3].Address || drift.Located != located {
+				t.Errorf("named: %+v", drift)
+			}
+			if len(drift.Live) != 1 || drift.Live[0].As4()[3] != netip.MustParseAddr(drifted).As4()[3] {
+				t.Errorf("live: %s", drift.Live)
+			}
+		})
+	}
+}
+
+func TestTheVirtualAddressFlapsOnce(t *testing.T) {
+	w := newWorld(t, homelab(t, 0, "vip-flaps=300ms"))
+	w.powerOn()
+	w.mustCreate()
+	w.eventually("the flap", func() bool { return len(w.holders()) >= 3 })
+	first, gone, back := w.holders()[0], w.holders()[1], w.holders()[2]
+	if first == "" || gone != "" || back != first {
+		t.Errorf("holders: %q", w.holders())
+	}
+}
+
+func TestUpGoesOnAfterAPowerCutInBetween(t *testing.T) {
+	p := homelab(t, 0.01) // Install 280 ms, Reboot 220 ms, Bootstrap 80 ms
+	for _, cut := range []time.Duration{100, 300, 500, 700, 800} {
+		w := newWorld(t, p)
+		w.powerOn()
+		ctx, cancel := context.WithCancel(context.Background())
+		var wait sync.WaitGroup
+		wait.Go(func() { _, _ = talos.Up(ctx, w.cluster, w.bundle, w.options()) }) // it is killed below
+		time.Sleep(cut * time.Millisecond)
+		cancel()
+		wait.Wait()
+		w.restart()
+		report, _, err := w.create()
+		if err != nil {
+			t.Fatalf("after a cut at %d ms: %v", cut, err)
+		}
+		if report.Quorum.Healthy() != 3 {
+			t.Errorf("after a cut at %d ms: %s", cut, report.Quorum)
+		}
+	}
+}
+
+func TestUpOutlastsAPowerCutWhileItRuns(t *testing.T) {
+	w := newWorld(t, homelab(t, 0.01))
+	w.powerOn()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := talos.Up(context.Background(), w.cluster, w.bundle, w.options())
+		failed <- err
+	}()
+	time.Sleep(400 * time.Millisecond)
+	for _, node := range w.cluster.Nodes[1:] {
+		if err := w.fleet.PowerOff(node.VMID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.powerOn()
+	if err := <-failed; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACompleteClusterComesBackAfterAPowerCut(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	first, _ := w.mustCreate()
+	w.restart()
+	second, _ := w.mustCreate()
+	if second.Changed() {
+		t.Errorf("changed: %+v", second)
+	}
+	for i, member := range second.Quorum.Members {
+		if member.ID != first.Quorum.Members[i].ID {
+			t.Errorf("%s is another member now", member.Node)
+		}
+	}
+	if info, err := os.Stat(w.state); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the disks hold secrets: %v, %v", info, err)
+	}
+}
+
+func TestTheTimeIsTheDelaysAndLittleMore(t *testing.T) {
+	const scale = 0.05
+	p := homelab(t, scale)
+	w := newWorld(t, p)
+	w.powerOn()
+	options := w.options()
+	options.Poll = 0 // the default
+	began := time.Now()
+	if _, err := talos.Up(context.Background(), w.cluster, w.bundle, options); err != nil {
+		t.Fatal(err)
+	}
+	d := p.Delays
+	critical := p.Scaled(d.Boot + d.Install + d.Reboot + d.Bootstrap + d.EtcdJoin)
+	if took := time.Since(began); took > critical+2*time.Second || took < critical {
+		t.Errorf("it took %s, the delays alone %s", took, critical)
+	}
+}
+
+func TestAChangeThatNeedsNoRestartIsApplied(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	w.cluster.Network.DNS = append(w.cluster.Network.DNS, netip.MustParseAddr("192.0.2.53"))
+	report, _ := w.mustCreate()
+	for _, node := range report.Nodes {
+		if node.Result != talos.Reconfigured {
+			t.Errorf("%s is %q", node.Name, node.Result)
+		}
+	}
+	if again, _ := w.mustCreate(); again.Changed() || report.Bootstraps != 0 {
+		t.Errorf("changed again: %+v", again)
+	}
+}
+
+func TestASilentNodeEndsWithItsNameAndTheLastThingSeen(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	if err := w.fleet.PowerOff(525); err != nil {
+		t.Fatal(err)
+	}
+	options := w.options()
+	options.NodeDeadline = time.Second
+	_, err := talos.Up(context.Background(), w.cluster, w.bundle, options)
+	silent := as[*talos.SilentError](t, err)
+	if silent.Node != "sandbox-worker-2" || !strings.Contains(silent.Seen, "connection refused") {
+		t.Errorf("named: %+v", silent)
+	}
+}
