@@ -50,8 +50,9 @@ test-sites: castle ## Publish the sites of other people, warm and with a cold ca
 
 .PHONY: bench
 bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two cores
+	@go build -o $(dir $(castle)) ./ci/cmd/castle-publish
 	@$(ready); hugo=$$($(castle) tool hugo --cache=$(cache)); \
-	go run ./ci/bench/publish -castle=$(castle) -hugo="$$hugo/hugo"
+	go run ./ci/bench/publish -castle-publish=$(dir $(castle))castle-publish -hugo="$$hugo/hugo"
 	@go run ./ci/bench/create -castle=$(castle) -cache=$(cache)
 	@go test -run '^$$' -bench . -benchtime 3x ./ci/publish/gitops ./ci/publish/siteimage
 

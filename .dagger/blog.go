@@ -47,7 +47,7 @@ type exported struct {
 // it, which the first run has to do, counts as a step of its own.
 func (b blog) compiled(ctx context.Context) (*dagger.Container, error) {
 	defer b.timer.step("compile castle")()
-	container, err := b.castle.castle()
+	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
 	defer b.timer.step("check and export the commit")()
 	out, err := container.
 		WithMountedDirectory("/source", b.source).
-		WithExec([]string{"castle", "blog", "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty)}).
+		WithExec([]string{publishProgram, "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty)}).
 		Directory(made).
 		Sync(ctx)
 	if err != nil {
@@ -87,14 +87,14 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 		return nil
 	}
 	defer b.timer.step("find the commit on the remote")()
-	container, err := b.castle.castle()
+	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return err
 	}
 	container, flags := access.attach(container)
 	_, err = uncached(container).
 		WithMountedDirectory("/source", b.source).
-		WithExec(append([]string{"castle", "blog", "reachable", "--source=/source"}, flags...)).
+		WithExec(append([]string{publishProgram, "reachable", "--source=/source"}, flags...)).
 		Sync(ctx)
 	return err
 }
@@ -119,15 +119,14 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 	if err != nil {
 		return nil, err
 	}
-	program, err := b.castle.Program("")
+	hugo, err = b.castle.with(publishProgram, hugo.WithUser("root"))
 	if err != nil {
 		return nil, err
 	}
-	hugo = hugo.WithUser("root").WithMountedFile("/usr/local/bin/castle", program)
 	return hugo.
 		With(caches).
 		WithMountedDirectory("/export", export.folder.WithDirectory(export.Site, nodeModules(hugo, export))).
-		WithExec([]string{"castle", "blog", "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + made, "--base-url=" + baseURL}).
+		WithExec([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + made, "--base-url=" + baseURL}).
 		Directory(made).
 		Sync(ctx)
 }
@@ -142,7 +141,7 @@ func nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
 	return hugo.
 		WithMountedCache(cacheMount, dag.CacheVolume("castle-npm")).
 		WithMountedDirectory("/site", lists).
-		WithExec([]string{"castle", "blog", "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}).
+		WithExec([]string{publishProgram, "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}).
 		Directory(made)
 }
 
@@ -164,7 +163,7 @@ type assembled struct {
 // image puts the built site on top of nginx.
 func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, as serving) (*assembled, error) {
 	defer b.timer.step("assemble the image")()
-	container, err := b.castle.castle()
+	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +179,7 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 		return nil, err
 	}
 	layout, headers := path.Join(made, "image"), path.Join(made, "headers.json")
-	args := []string{"castle", "blog", "image", "--site=/public", "--commit=/commit.json", "--hugo-name=" + hugoName,
+	args := []string{publishProgram, "image", "--site=/public", "--commit=/commit.json", "--hugo-name=" + hugoName,
 		fmt.Sprintf("--port=%d", as.port), "--headers=" + as.headers, "--base-url=" + as.baseURL, "--headers-out=" + headers,
 		"--cache=" + cacheMount, "--out=" + layout}
 	for i, platform := range as.platforms {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"dagger/castle/internal/dagger"
 )
@@ -80,7 +79,7 @@ func (m *Castle) CheckBlog(
 		container = container.WithMountedFile("/baseline.json", baseline)
 		args = append(args, "--baseline=/baseline.json")
 	}
-	text, err := container.WithExec(append(args, "--format="+strings.ToLower(string(format)))).Stdout(ctx)
+	text, err := container.WithExec(append(args, "--format="+string(format))).Stdout(ctx)
 	return text, plain(err)
 }
 
@@ -178,11 +177,11 @@ func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, er
 	if err != nil {
 		return nil, nil, err
 	}
-	base, err := c.castle.castle()
+	base, err := c.castle.container(publishProgram)
 	if err != nil {
 		return nil, nil, err
 	}
-	args := []string{"castle", "blog", "check", "--site=/public", "--headers=" + c.headers}
+	args := []string{publishProgram, "check", "--site=/public", "--headers=" + c.headers}
 	for _, language := range c.languages {
 		args = append(args, "--language="+language)
 	}
@@ -223,17 +222,14 @@ func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container,
 	if err != nil {
 		return nil, nil, err
 	}
-	program, err := c.castle.Program("")
+	browser, err = c.castle.with(publishProgram, browser.WithUser("root"))
 	if err != nil {
 		return nil, nil, err
 	}
-	return browser.
-			WithUser("root").
-			WithMountedFile("/usr/local/bin/castle", program).
-			WithMountedDirectory("/public", public).
-			WithServiceBinding("site", site), []string{
-			"/usr/local/bin/castle", "blog", "browse", fmt.Sprintf("--url=http://site:%d", port), "--site=/public", fmt.Sprintf("--offline=%t", offline),
-		}, nil
+	// The path is whole: who knows what PATH an image of a browser has.
+	args := []string{"/usr/local/bin/" + publishProgram, "browse",
+		fmt.Sprintf("--url=http://site:%d", port), "--site=/public", fmt.Sprintf("--offline=%t", offline)}
+	return browser.WithMountedDirectory("/public", public).WithServiceBinding("site", site), args, nil
 }
 
 // compare is the container with two builds of the site, and the command that
@@ -244,7 +240,7 @@ func (c blogCheck) compare(ctx context.Context) (*dagger.Container, []string, er
 	if err != nil {
 		return nil, nil, plain(err)
 	}
-	container, err := c.castle.castle()
+	container, err := c.castle.container(publishProgram)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -256,7 +252,7 @@ func (c blogCheck) compare(ctx context.Context) (*dagger.Container, []string, er
 		}
 		container = container.WithMountedDirectory(name, public)
 	}
-	return container, []string{"castle", "blog", "compare", "--first=/first", "--second=/second"}, nil
+	return container, []string{publishProgram, "compare", "--first=/first", "--second=/second"}, nil
 }
 
 // file is what the command writes to made.json with these flags.

@@ -75,7 +75,7 @@ func (d *described) folder() string { return path.Join(terragruntMount, "live", 
 
 // plain is castle's container with the description, for what needs no tool.
 func (d *described) plain() (*dagger.Container, error) {
-	container, err := d.castle.castle()
+	container, err := d.castle.container(clusterProgram)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (d *described) command(ctx context.Context, args ...string) (string, error)
 }
 
 func (d *described) args(args ...string) []string {
-	args = append(append([]string{"castle", "cluster"}, args...), "--folder="+d.folder(), "--state="+stateMount, "--charts="+chartsFolder)
+	args = append(append([]string{clusterProgram}, args...), "--folder="+d.folder(), "--state="+stateMount, "--charts="+chartsFolder)
 	if d.isSandbox() && d.sandbox.timeScale != "1" {
 		args = append(args, "--scaled")
 	}

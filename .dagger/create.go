@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"dagger/castle/internal/dagger"
 )
@@ -44,7 +43,7 @@ func (m *Castle) Create(
 	if err != nil {
 		return "", err
 	}
-	return d.command(ctx, "create", "--format="+strings.ToLower(string(format)))
+	return d.command(ctx, "create", "--format="+string(format))
 }
 
 // Validate lists every mistake of a cluster's description at once, a line each
@@ -65,7 +64,7 @@ func (m *Castle) Validate(
 	if err != nil {
 		return "", err
 	}
-	text, err := container.WithExec([]string{"castle", "cluster", "validate", "--folder=" + d.folder()}).Stdout(ctx)
+	text, err := container.WithExec([]string{clusterProgram, "validate", "--folder=" + d.folder()}).Stdout(ctx)
 	return text, plain(err)
 }
 
@@ -85,12 +84,15 @@ func (m *Castle) Plan(
 	// How much of a homelab's time the sandbox takes.
 	// +default="0.05"
 	timeScale string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
 ) (string, error) {
 	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
 	if err != nil {
 		return "", err
 	}
-	return d.command(ctx, "plan")
+	return d.command(ctx, "plan", "--format="+string(format))
 }
 
 // Status shows a cluster's layers, nodes and gates as they are now.
@@ -117,7 +119,7 @@ func (m *Castle) Status(
 	if err != nil {
 		return "", err
 	}
-	return d.command(ctx, "status", "--format="+strings.ToLower(string(format)))
+	return d.command(ctx, "status", "--format="+string(format))
 }
 
 // Outputs shows a cluster's endpoints, and how to get its kubeconfig.
@@ -140,7 +142,7 @@ func (m *Castle) Outputs(
 	if err != nil {
 		return "", err
 	}
-	text, err := container.WithExec([]string{"castle", "cluster", "outputs", "--folder=" + d.folder(), "--format=" + strings.ToLower(string(format))}).Stdout(ctx)
+	text, err := container.WithExec([]string{clusterProgram, "outputs", "--folder=" + d.folder(), "--format=" + string(format)}).Stdout(ctx)
 	return text, plain(err)
 }
 
@@ -218,7 +220,7 @@ func (m *Castle) Timeline(
 		return nil, err
 	}
 	folder, err := uncached(container).
-		WithExec([]string{"castle", "cluster", "timeline", "--folder=" + d.folder(), "--state=" + stateMount, "--out=" + made}).
+		WithExec([]string{clusterProgram, "timeline", "--folder=" + d.folder(), "--state=" + stateMount, "--out=" + made}).
 		Directory(made).
 		Sync(ctx)
 	return folder, plain(err)
@@ -251,5 +253,5 @@ func (m *Castle) Destroy(
 	if err != nil {
 		return "", err
 	}
-	return d.command(ctx, "destroy", "--confirm="+confirm, "--format="+strings.ToLower(string(format)))
+	return d.command(ctx, "destroy", "--confirm="+confirm, "--format="+string(format))
 }

@@ -60,12 +60,12 @@ func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container
 
 // charts puts the layers' charts together, once for each list of them.
 func (m *Castle) charts(ctx context.Context, tofu *dagger.Container, terragrunt *dagger.Directory) (*dagger.Directory, error) {
-	container, err := m.castle()
+	container, err := m.container(clusterProgram)
 	if err != nil {
 		return nil, err
 	}
 	sources := dag.Directory().WithFile("charts.yaml", terragrunt.File("charts.yaml")).WithDirectory("charts", terragrunt.Directory("charts"))
-	args := []string{"castle", "charts", "--terragrunt=" + terragruntMount, "--out=" + made}
+	args := []string{clusterProgram, "charts", "--terragrunt=" + terragruntMount, "--out=" + made}
 	has, err := tofu.Exists(ctx, chartSources)
 	if err != nil {
 		return nil, err

@@ -7,18 +7,26 @@ import (
 	"dagger/castle/internal/dagger"
 )
 
-// Program is castle's own program.
+// The programs that run in castle's containers; each is a folder of ci/cmd.
+const (
+	publishProgram = "castle-publish"
+	clusterProgram = "castle-cluster"
+	sandboxProgram = "castle-sandbox"
+)
+
+// Program is castle's program for the machine that calls the module: set-up,
+// mirror and demo.
 func (m *Castle) Program(
 	// What to compile it for, such as darwin/arm64. Default: the engine's own
 	// platform.
 	// +optional
 	platform dagger.Platform,
 ) (*dagger.File, error) {
-	return m.program(platform, "./ci/cmd/castle")
+	return m.compile("castle", platform)
 }
 
-// program compiles one of the commands.
-func (m *Castle) program(platform dagger.Platform, command string) (*dagger.File, error) {
+// compile makes one of the programs.
+func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File, error) {
 	golang, err := m.image("golang", "")
 	if err != nil {
 		return nil, err
@@ -32,23 +40,26 @@ func (m *Castle) program(platform dagger.Platform, command string) (*dagger.File
 		WithMountedDirectory("/src", m.Self).
 		WithWorkdir("/src").
 		WithEnvVariable("CGO_ENABLED", "0").
-		WithExec([]string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "/program", command}).
+		WithExec([]string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "/program", "./ci/cmd/" + program}).
 		File("/program"), nil
 }
 
-// castle is a container with the program, Git and OpenSSH.
-func (m *Castle) castle() (*dagger.Container, error) {
-	program, err := m.Program("")
+// with puts a program where a container's commands are looked for.
+func (m *Castle) with(program string, container *dagger.Container) (*dagger.Container, error) {
+	file, err := m.compile(program, "")
 	if err != nil {
 		return nil, err
 	}
+	return container.WithMountedFile("/usr/local/bin/"+program, file), nil
+}
+
+// container has a program, Git and OpenSSH.
+func (m *Castle) container(program string) (*dagger.Container, error) {
 	golang, err := m.image("golang", "")
 	if err != nil {
 		return nil, err
 	}
-	return golang.
-		WithoutWorkdir().
-		WithMountedFile("/usr/local/bin/castle", program), nil
+	return m.with(program, golang.WithoutWorkdir())
 }
 
 // uncached makes the commands that follow run every time: the cache pragma of

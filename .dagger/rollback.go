@@ -147,14 +147,14 @@ func (m *Castle) History(
 
 // onManifest runs one of castle's commands on a manifest.
 func (m *Castle) onManifest(ctx context.Context, command []string, manifest manifest, registry registry, commit gitCommit, format Format, mounts ...dagger.WithContainerFunc) (string, error) {
-	container, err := m.castle()
+	container, err := m.container(publishProgram)
 	if err != nil {
 		return "", err
 	}
 	for _, mount := range mounts {
 		container = container.With(mount)
 	}
-	args := append([]string{"castle", "blog"}, command...)
+	args := append([]string{publishProgram}, command...)
 	for _, attach := range []func(*dagger.Container) (*dagger.Container, []string, error){manifest.attach, registry.attach, commit.attach} {
 		attached, flags, err := attach(container)
 		if err != nil {

@@ -48,20 +48,14 @@ func (d *described) worldVolume() *dagger.CacheVolume {
 // stops when no call uses it, and the next call powers it on again.
 func (d *described) world(ctx context.Context) (*dagger.Service, error) {
 	m := d.castle
-	program, err := m.program("", "./ci/cmd/castle-sandbox")
+	container, err := m.container(sandboxProgram)
 	if err != nil {
 		return nil, err
 	}
-	golang, err := m.image("golang", "")
-	if err != nil {
-		return nil, err
-	}
-	container := golang.
-		WithoutWorkdir().
-		WithMountedFile("/usr/local/bin/castle-sandbox", program).
+	container = container.
 		WithMountedDirectory(d.folder(), d.terragrunt.Directory(path.Join("live", d.name))).
 		WithMountedCache(worldMount, d.worldVolume(), worldSharing)
-	args := []string{"castle-sandbox", "serve", "--cluster=" + d.folder(), "--dir=" + worldMount, "--binaries=" + binariesFolder,
+	args := []string{sandboxProgram, "serve", "--cluster=" + d.folder(), "--dir=" + worldMount, "--binaries=" + binariesFolder,
 		fmt.Sprintf("--listen=:%d", sandboxProxyPort), "--time-scale=" + d.sandbox.timeScale}
 	for _, fault := range d.sandbox.faults {
 		args = append(args, "--fault="+fault)
@@ -138,7 +132,7 @@ func (m *Castle) SandboxReset(
 	}
 	text, err := uncached(container).
 		WithMountedCache(worldMount, d.worldVolume(), worldSharing).
-		WithExec([]string{"castle", "cluster", "forget", "--folder=" + d.folder(), "--state=" + stateMount, "--world=" + worldMount}).
+		WithExec([]string{clusterProgram, "forget", "--folder=" + d.folder(), "--state=" + stateMount, "--world=" + worldMount}).
 		Stdout(ctx)
 	return text, plain(err)
 }

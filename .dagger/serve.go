@@ -54,13 +54,13 @@ func (m *Castle) PreviewBlog(
 
 // serveLayout starts the image of an OCI layout.
 func (m *Castle) serveLayout(layout *dagger.Directory, port int) (*dagger.Service, error) {
-	base, err := m.castle()
+	base, err := m.container(publishProgram)
 	if err != nil {
 		return nil, err
 	}
 	archive := base.
 		WithMountedDirectory("/image", layout).
-		WithExec([]string{"castle", "blog", "archive", "--layout=/image", "--out=" + made + ".tar"}).
+		WithExec([]string{publishProgram, "archive", "--layout=/image", "--out=" + made + ".tar"}).
 		File(made + ".tar")
 	return serve(archive, port), nil
 }
@@ -90,7 +90,7 @@ func (m *Castle) ServeBlog(
 	// +default=80
 	port int,
 ) (*dagger.Service, error) {
-	base, err := m.castle()
+	base, err := m.container(publishProgram)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (m *Castle) ServeBlog(
 		return nil, err
 	}
 	archive, err := uncached(puller).
-		WithExec(append([]string{"castle", "blog", "pull", "--image=" + image, "--tag=" + tag, "--out=" + made + ".tar"}, flags...)).
+		WithExec(append([]string{publishProgram, "pull", "--image=" + image, "--tag=" + tag, "--out=" + made + ".tar"}, flags...)).
 		File(made + ".tar").
 		Sync(ctx)
 	if err != nil {

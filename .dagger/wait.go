@@ -81,11 +81,11 @@ func (m *Castle) WaitBlog(
 	if err != nil {
 		return "", err
 	}
-	container, err := m.castle()
+	container, err := m.container(publishProgram)
 	if err != nil {
 		return "", err
 	}
-	args := append([]string{"castle", "blog", "wait", "--revision=" + revision, "--image=" + image, "--format=" + string(format)}, flags...)
+	args := append([]string{publishProgram, "wait", "--revision=" + revision, "--image=" + image, "--format=" + string(format)}, flags...)
 	text, err := uncached(container).With(enter).WithExec(args).Stdout(ctx)
 	return text, plain(err)
 }

@@ -142,14 +142,14 @@ terraform {
 
   before_hook "start" {
     commands = ["apply", "destroy"]
-    execute  = ["castle", "layer", "start", local.layer]
+    execute  = ["castle-cluster", "layer", "start", local.layer]
   }
 
   # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.
   after_hook "talos" {
     if       = local.layer == "platform"
     commands = ["apply"]
-    execute  = ["castle", "talos", "up"]
+    execute  = ["castle-cluster", "talos", "up"]
   }
 
   # The layer's gate: only what it lets pass is built upon. It stands here also when nothing was changed, since a
@@ -157,18 +157,18 @@ terraform {
   after_hook "gate" {
     if       = local.layer != "secrets"
     commands = ["apply"]
-    execute  = ["castle", "wait", local.layer]
+    execute  = ["castle-cluster", "wait", local.layer]
   }
 
   # Not run where OpenTofu or a hook before it failed.
   after_hook "end" {
     commands = ["apply", "destroy"]
-    execute  = ["castle", "layer", "end", local.layer]
+    execute  = ["castle-cluster", "layer", "end", local.layer]
   }
 
   error_hook "failed" {
     commands  = ["apply", "destroy"]
-    execute   = ["castle", "layer", "fail", local.layer]
+    execute   = ["castle-cluster", "layer", "fail", local.layer]
     on_errors = [".*"]
   }
 }

@@ -12,7 +12,7 @@ import (
 // Headers are the security headers that the image sends.
 type Headers siteheaders.Headers
 
-// ReadHeaders reads what `castle blog image --headers-out` writes. Without a name there are none.
+// ReadHeaders reads what `castle-publish image --headers-out` writes. Without a name there are none.
 func ReadHeaders(name string) (*Headers, error) {
 	if name == "" {
 		return nil, nil
@@ -23,7 +23,7 @@ func ReadHeaders(name string) (*Headers, error) {
 	}
 	headers := &Headers{}
 	if err := json.Unmarshal(data, headers); err != nil {
-		return nil, fmt.Errorf("%s is not what castle blog image writes: %w", name, err)
+		return nil, fmt.Errorf("%s is not what castle-publish image writes: %w", name, err)
 	}
 	return headers, nil
 }

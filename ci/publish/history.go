@@ -47,9 +47,6 @@ func (h History) records() []record {
 
 const nothingPublished = "Nothing was published yet.\n"
 
-// Render writes the history: text, json or markdown.
-func (h History) Render(format string) (string, error) { return rendering.As(format, h) }
-
 // MarshalJSON is a list of records, empty where nothing was published.
 func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.records()) }
 

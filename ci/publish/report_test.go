@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/manifest"
 )
@@ -123,13 +124,11 @@ func TestAHistoryReadsAsItsGoldenFile(t *testing.T) {
 }
 
 // mustRead compares all formats of a result with the golden files of that name.
-func mustRead(t *testing.T, name string, result interface {
-	Render(string) (string, error)
-}) {
+func mustRead(t *testing.T, name string, result rendering.Result) {
 	t.Helper()
 	for format, extension := range map[string]string{"text": ".txt", "json": ".json", "markdown": ".md"} {
 		t.Run(name+" as "+format, func(t *testing.T) {
-			got, err := result.Render(format)
+			got, err := rendering.As(format, result)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +155,7 @@ func mustRead(t *testing.T, name string, result interface {
 }
 
 func TestAJSONReportIsReadBackAsItWas(t *testing.T) {
-	text, err := sample().Render("json")
+	text, err := rendering.As("json", sample())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +175,7 @@ func TestTheHistoryOfARealRepositoryNamesWhatWasDoneByHand(t *testing.T) {
 	if _, err := Rollback(t.Context(), w.rollbackTo("1a2b3c4")); err != nil {
 		t.Fatal(err)
 	}
-	text, err := w.history(t).Render("json")
+	text, err := rendering.As("json", w.history(t))
 	if err != nil {
 		t.Fatal(err)
 	}

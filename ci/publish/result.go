@@ -187,9 +187,6 @@ func (r Result) Markdown() string {
 	return b.String()
 }
 
-// Render writes the report in the named format: text, json or markdown.
-func (r Result) Render(format string) (string, error) { return rendering.As(format, r) }
-
 // diff is the change of the manifest as a unified diff without context.
 func (r Result) diff() string {
 	removed, added := strings.Split(r.GitOps.Old, "\n"), strings.Split(r.GitOps.New, "\n")

@@ -135,9 +135,6 @@ func (r Rollout) table() []row {
 	return rows
 }
 
-// Render writes the rollout in the named format: text, json or markdown.
-func (r Rollout) Render(format string) (string, error) { return rendering.As(format, r) }
-
 // Text is a wait's report for a person.
 func (r Rollout) Text() string {
 	var b strings.Builder

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // canaryIn returns the form in which a canary stands in a text, or "".
@@ -61,10 +63,8 @@ func TestCredentialsAreInNoErrorNoReportAndNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, format := range []string{"text", "json", "markdown"} {
-		for _, r := range []interface {
-			Render(string) (string, error)
-		}{newer, rolledBack, w.history(t)} {
-			text, err := r.Render(format)
+		for _, r := range []rendering.Result{newer, rolledBack, w.history(t)} {
+			text, err := rendering.As(format, r)
 			if err != nil {
 				t.Error(err)
 			}

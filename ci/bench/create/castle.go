@@ -53,9 +53,9 @@ func (w *world) castle(ctx context.Context, how way, args ...string) (*outcome, 
 		}
 	}
 	// The paths are full ones: what is in PATH is for the hooks.
-	args = append([]string{"--net=/proc/" + fmt.Sprint(w.process.Process.Pid) + "/ns/net", filepath.Join(w.shop.path, "castle"), "cluster"}, args...)
+	args = append([]string{"--net=/proc/" + fmt.Sprint(w.process.Process.Pid) + "/ns/net", filepath.Join(w.shop.path, "castle-cluster")}, args...)
 	args = append(args, "--folder="+w.cluster, "--state="+w.state, "--charts="+w.shop.charts,
-		"--terragrunt="+firstIn(path, "terragrunt"), "--tofu="+filepath.Join(w.shop.path, "tofu"))
+		"--terragrunt-program="+firstIn(path, "terragrunt"), "--tofu-program="+filepath.Join(w.shop.path, "tofu"))
 	command := exec.CommandContext(ctx, "nsenter", args...)
 	command.Dir = w.shop.root
 	command.Env = []string{"PATH=" + path + ":" + os.Getenv("PATH"), "SOPS_AGE_KEY=" + string(age), "TMPDIR=" + w.shop.home,
@@ -74,7 +74,7 @@ func (w *world) castle(ctx context.Context, how way, args ...string) (*outcome, 
 		o.Own = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("castle cluster %s: %w\n%s", args[3], err, out.Bytes())
+		return nil, fmt.Errorf("castle-cluster %s: %w\n%s", args[2], err, out.Bytes())
 	}
 	if o.folder, err = w.lastRun(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (w *world) players(how way, trace string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := settings{Castle: filepath.Join(w.shop.path, "castle"), Terragrunt: filepath.Join(w.shop.path, "terragrunt"),
+	s := settings{Castle: filepath.Join(w.shop.path, "castle-cluster"), Terragrunt: filepath.Join(w.shop.path, "terragrunt"),
 		Trace: trace, Script: how == scripted, Variables: w.shop.variables}
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command create measures `castle cluster create` in the proving ground, on this machine and in one run, and prints tables in
+// Command create measures `castle-cluster create` in the proving ground, on this machine and in one run, and prints tables in
 // Markdown: against the same layers driven in the order of the record's script, against the critical path of the
 // proving ground's own delays, with all delays at 0, and with more nodes. Every world has a network namespace of its own.
 //

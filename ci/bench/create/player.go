@@ -24,7 +24,7 @@ import (
 // The programs that this one can play.
 const (
 	playTerragrunt = "terragrunt"
-	playCastle     = "castle"
+	playCastle     = "castle-cluster"
 )
 
 // settings are what a player needs to know; they stand in a file, since castle clears the environment.
@@ -198,5 +198,5 @@ func castlePlayer(ctx context.Context, s settings, args []string) error {
 	case len(args) == 3 && args[0] == "layer" && args[1] == "fail":
 		return nil // the layer is tried again
 	}
-	return syscall.Exec(s.Castle, append([]string{"castle"}, args...), os.Environ())
+	return syscall.Exec(s.Castle, append([]string{"castle-cluster"}, args...), os.Environ())
 }

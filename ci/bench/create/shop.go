@@ -42,10 +42,11 @@ const setupTime = time.Hour
 type shop struct {
 	options
 	self    string // this program, which plays parts in the runs
+	cluster string // castle-cluster
 	sandbox string // castle-sandbox
 	tools   string // a folder for each tool
 	bin     string // the world's programs
-	path    string // castle, tofu and terragrunt
+	path    string // castle-cluster, tofu and terragrunt
 	home    string // what the tools see as home and as folder for temporary files
 	charts  string
 }
@@ -62,7 +63,7 @@ func newShop(ctx context.Context, o options) (*shop, error) {
 	if err := absolute(&o.root, &o.castle, &o.work, &o.terragrunt); err != nil {
 		return nil, err
 	}
-	s := &shop{options: o, sandbox: filepath.Join(o.work, "castle-sandbox"), tools: filepath.Join(o.work, "tools"),
+	s := &shop{options: o, cluster: filepath.Join(o.work, "castle-cluster"), sandbox: filepath.Join(o.work, "castle-sandbox"), tools: filepath.Join(o.work, "tools"),
 		bin: filepath.Join(o.work, "bin"), path: filepath.Join(o.work, "path"), home: filepath.Join(o.work, "home"),
 		charts: filepath.Join(o.work, "charts")}
 	if s.self, err = os.Executable(); err != nil {
@@ -73,13 +74,13 @@ func newShop(ctx context.Context, o options) (*shop, error) {
 	if err := s.gather(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.command(ctx, o.root, "go", "build", "-o", s.sandbox, "./ci/cmd/castle-sandbox"); err != nil {
+	if err := s.command(ctx, o.root, "go", "build", "-o", o.work, "./ci/cmd/castle-cluster", "./ci/cmd/castle-sandbox"); err != nil {
 		return nil, err
 	}
 	if err := os.RemoveAll(s.charts); err != nil {
 		return nil, err
 	}
-	return s, s.command(ctx, o.root, o.castle, "charts", "--terragrunt="+o.terragrunt, "--tools="+s.tools, "--out="+s.charts)
+	return s, s.command(ctx, o.root, s.cluster, "charts", "--terragrunt="+o.terragrunt, "--tools="+s.tools, "--out="+s.charts)
 }
 
 func (s *shop) command(ctx context.Context, dir, name string, args ...string) error {
@@ -112,7 +113,7 @@ func (s *shop) gather(ctx context.Context) error {
 	if len(folders) != len(names) {
 		return fmt.Errorf("castle tool printed %d folders for %d tools", len(folders), len(names))
 	}
-	links := map[string]string{filepath.Join(s.path, "castle"): s.castle}
+	links := map[string]string{filepath.Join(s.path, "castle-cluster"): s.cluster}
 	for i, name := range names {
 		links[filepath.Join(s.tools, name)] = folders[i]
 		if place, is := providers[name]; is {

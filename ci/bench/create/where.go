@@ -17,8 +17,8 @@ type phases struct {
 	Init  seconds // Terragrunt's preparation and `tofu init`
 	Plan  seconds // start of `tofu apply`, of its providers, and the refresh, until the plan is there
 	Apply seconds // the changes, without the gates among them
-	Talos seconds // castle talos up
-	Gates seconds // castle wait, within the changes and after them
+	Talos seconds // castle-cluster talos up
+	Gates seconds // castle-cluster wait, within the changes and after them
 	End   seconds // from the last gate's end to the next step, with the hook that notes it
 }
 

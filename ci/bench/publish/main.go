@@ -28,7 +28,7 @@ import (
 type options struct {
 	pages, runs int
 	root, hugo  string
-	castle      string
+	program     string
 	only, site  string
 }
 
@@ -38,7 +38,7 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 3, "runs of each case; the median counts")
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.hugo, "hugo", "hugo", "the hugo command for the plain sequence")
-	flag.StringVar(&o.castle, "castle", "castle", "castle's program, for its memory")
+	flag.StringVar(&o.program, "castle-publish", "castle-publish", "castle-publish, for the memory that it takes")
 	flag.StringVar(&o.only, "only", "", "measure one part only: sites or rollouts")
 	flag.StringVar(&o.site, "site", "", "measure only the sites whose names begin with this, such as Blowfish")
 	flag.Parse()

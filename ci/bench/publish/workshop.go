@@ -209,10 +209,10 @@ func (w *workshop) memory(ctx context.Context) (int64, error) {
 	if err := os.WriteFile(commit, []byte(`{"sha":"0123456789abcdef","time":"2026-01-02T03:04:05Z"}`), 0o644); err != nil {
 		return 0, err
 	}
-	command := exec.CommandContext(ctx, w.castle, "blog", "image", "--site="+w.public, "--base="+base, "--commit="+commit,
+	command := exec.CommandContext(ctx, w.program, "image", "--site="+w.public, "--base="+base, "--commit="+commit,
 		"--cache="+filepath.Join(w.dir, "layers"), "--out="+filepath.Join(w.dir, "layout"))
 	if output, err := command.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("castle blog image: %w\n%s", err, output)
+		return 0, fmt.Errorf("castle-publish image: %w\n%s", err, output)
 	}
 	usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {

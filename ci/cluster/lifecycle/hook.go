@@ -26,7 +26,7 @@ type Hook struct {
 func OpenHook() (*Hook, error) {
 	folder, events := os.Getenv(VariableFolder), os.Getenv(VariableEvents)
 	if folder == "" || events == "" {
-		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers' hooks, within castle cluster create", VariableFolder, VariableEvents)
+		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers' hooks, within castle-cluster create", VariableFolder, VariableEvents)
 	}
 	description, err := description.Load(folder)
 	if err != nil {

@@ -1,9 +1,10 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
+
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // Outputs are a cluster's endpoints.
@@ -52,14 +53,5 @@ time line      dagger call timeline --cluster %s export --path timeline
 `, o.Kubernetes, strings.Join(o.Talos, ", "), strings.Join(o.Workers, ", "), strings.Join(o.Pool, ", "), o.GitOps, o.Cluster, o.Cluster, o.Cluster)
 }
 
-// Render writes the outputs as text, json or markdown.
-func (o Outputs) Render(format string) (string, error) {
-	switch format {
-	case "json":
-		data, err := json.MarshalIndent(o, "", "  ")
-		return string(data) + "\n", err
-	case "markdown":
-		return "```text\n" + o.Text() + "```\n", nil
-	}
-	return o.Text(), nil
-}
+// Markdown is for a job's summary.
+func (o Outputs) Markdown() string { return rendering.Block(o.Text()) }

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strings"
 	"text/tabwriter"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 )
 
 // Plan is what create would change.
 type Plan struct {
-	Cluster string
-	Layers  []LayerPlan
+	Cluster string      `json:"cluster"`
+	Layers  []LayerPlan `json:"layers"`
 }
 
 // LayerPlan is what create would change in one layer.
@@ -94,14 +94,19 @@ func (p *LayerPlan) read(line string) {
 	}
 }
 
-// WriteText writes the plan for a person.
-func (p *Plan) WriteText(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// Text is for a person.
+func (p *Plan) Text() string {
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	for _, layer := range p.Layers {
 		fmt.Fprintf(table, "%s\t%s\n", layer.Layer, strings.ReplaceAll(layer.Summary, "\n", "\n\t"))
 		for _, change := range layer.Changes {
 			fmt.Fprintf(table, "\t  %s\n", change)
 		}
 	}
-	return table.Flush()
+	_ = table.Flush() // a strings.Builder takes everything
+	return out.String()
 }
+
+// Markdown is for a job's summary.
+func (p *Plan) Markdown() string { return rendering.Block(p.Text()) }

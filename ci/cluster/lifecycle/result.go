@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -16,20 +15,12 @@ type Result struct {
 	Outputs  Outputs           `json:"outputs"`
 }
 
-// Render writes the result as text, json or markdown.
-func (r *Result) Render(format string) (string, error) {
-	switch format {
-	case "json":
-		data, err := json.MarshalIndent(r, "", "  ")
-		return string(data) + "\n", err
-	case "markdown":
-		text, err := r.Timeline.Markdown()
-		return string(text), err
-	}
+// Text is for a person.
+func (r *Result) Text() string {
 	var out strings.Builder
 	if r.Command != "create" {
 		fmt.Fprintf(&out, "%s of cluster %s: done in %s\n", r.Command, r.Cluster, r.Timeline.Total)
-		return out.String(), nil
+		return out.String()
 	}
 	fmt.Fprintf(&out, "cluster %s is up after %s\n\n", r.Cluster, r.Timeline.Total)
 	for _, layer := range r.Timeline.Layers {
@@ -37,5 +28,11 @@ func (r *Result) Render(format string) (string, error) {
 		fmt.Fprintln(&out, strings.TrimRight(line, " "))
 	}
 	fmt.Fprintf(&out, "\n%s", r.Outputs.Text())
-	return out.String(), nil
+	return out.String()
+}
+
+// Markdown is the time line, for a job's summary.
+func (r *Result) Markdown() string {
+	text, _ := r.Timeline.Markdown() // made in memory, it has no error
+	return string(text)
 }

@@ -2,13 +2,13 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/talos"
 )
@@ -156,16 +156,9 @@ func lookAtGate(ctx context.Context, gate string, env gates.Env) []GateStatus {
 	return list
 }
 
-// Render writes the status as text, json or markdown.
-func (s *Status) Render(format string) (string, error) {
-	if format == "json" {
-		data, err := json.MarshalIndent(s, "", "  ")
-		return string(data) + "\n", err
-	}
+// Text is for a person.
+func (s *Status) Text() string {
 	var out strings.Builder
-	if format == "markdown" {
-		out.WriteString("```text\n")
-	}
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "layer\tresources\t\n")
 	for _, layer := range s.Layers {
@@ -183,11 +176,9 @@ func (s *Status) Render(format string) (string, error) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", gate.Gate, gate.Condition, holds, gate.Seen)
 	}
-	if err := table.Flush(); err != nil {
-		return "", err
-	}
-	if format == "markdown" {
-		out.WriteString("```\n")
-	}
-	return out.String(), nil
+	_ = table.Flush() // a strings.Builder takes everything
+	return out.String()
 }
+
+// Markdown is for a job's summary.
+func (s *Status) Markdown() string { return rendering.Block(s.Text()) }

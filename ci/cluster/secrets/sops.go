@@ -110,6 +110,9 @@ func checkKey(file, ageKey string, recipients []string) error {
 	return fmt.Errorf("wrong age key: %s is encrypted to %s, the key given is that of %s", file, wanted, strings.Join(given, " and "))
 }
 
+// AgeKeyVariable is the variable of the environment that holds the key's text, as SOPS itself has it.
+const AgeKeyVariable = "SOPS_AGE_KEY"
+
 // The SOPS library takes keys from the process's environment only, which is one for all: no two decryptions at a time.
 var environment sync.Mutex
 
@@ -118,7 +121,7 @@ var environment sync.Mutex
 func decryptWith(ageKey string, data []byte, format string) ([]byte, error) {
 	environment.Lock()
 	defer environment.Unlock()
-	for _, name := range []string{"SOPS_AGE_KEY", "SOPS_AGE_KEY_FILE", "SOPS_AGE_KEY_CMD", "SOPS_AGE_SSH_PRIVATE_KEY_FILE", "SOPS_AGE_SSH_PRIVATE_KEY_CMD"} {
+	for _, name := range []string{AgeKeyVariable, "SOPS_AGE_KEY_FILE", "SOPS_AGE_KEY_CMD", "SOPS_AGE_SSH_PRIVATE_KEY_FILE", "SOPS_AGE_SSH_PRIVATE_KEY_CMD"} {
 		if before, set := os.LookupEnv(name); set {
 			defer os.Setenv(name, before)
 		} else {
@@ -128,7 +131,7 @@ func decryptWith(ageKey string, data []byte, format string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := os.Setenv("SOPS_AGE_KEY", ageKey); err != nil {
+	if err := os.Setenv(AgeKeyVariable, ageKey); err != nil {
 		return nil, err
 	}
 	return sops.Data(data, format)

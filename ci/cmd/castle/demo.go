@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/demo"
 	"tazlab.net/castle/ci/setup"
 )
 
 func newDemoCommand() *cobra.Command {
 	var h host
-	command := group("demo", "Publish this repository's blog on this machine alone, and create a cluster in the sandbox")
+	command := cli.Group("demo", "Publish this repository's blog on this machine alone, and create a cluster in the sandbox")
 	h.add(command)
 	on := func(use, short string, do func(*cobra.Command, demo.Demo) error) *cobra.Command {
 		return &cobra.Command{
@@ -34,7 +35,7 @@ func newDemoCommand() *cobra.Command {
 		h.startsNothing(on("down", "Stop and remove what the demo started", func(cmd *cobra.Command, d demo.Demo) error {
 			return d.Down(cmd.Context())
 		})),
-		hidden(on("serve", "Serve the registry and the Git remote in the foreground", func(cmd *cobra.Command, d demo.Demo) error {
+		cli.Hidden(on("serve", "Serve the registry and the Git remote in the foreground", func(cmd *cobra.Command, d demo.Demo) error {
 			return d.World().Serve(cmd.Context())
 		})),
 	)

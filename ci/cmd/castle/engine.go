@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/setup"
 	"tazlab.net/castle/ci/setup/daggerengine"
 	"tazlab.net/castle/ci/setup/debian"
@@ -76,14 +77,14 @@ func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.
 
 func newEngineCommand() *cobra.Command {
 	var h host
-	command := group("engine", "Run a Dagger engine built from Go modules, where there is no Docker")
+	command := cli.Group("engine", "Run a Dagger engine built from Go modules, where there is no Docker")
 	h.add(command)
 	command.AddCommand(
 		h.onEngine("up", "Build the pinned engine, unless it is built, and start it, unless it runs", engineUp),
 		h.startsNothing(h.onEngine("down", "Stop the engine; what it cached stays", engineDown)),
 		h.startsNothing(h.onEngine("status", "Tell whether the engine runs; exit status 3 when it does not", engineStatus)),
-		hidden(h.onEngine("run", "Supervise the engine in the foreground", h.engineRun)),
-		hidden(h.onEngine("enter", "Become the engine, inside its mount namespace", func(_ *cobra.Command, e daggerengine.Engine) error {
+		cli.Hidden(h.onEngine("run", "Supervise the engine in the foreground", h.engineRun)),
+		cli.Hidden(h.onEngine("enter", "Become the engine, inside its mount namespace", func(_ *cobra.Command, e daggerengine.Engine) error {
 			return e.Enter(h.mirror == mirrorAlways)
 		})),
 	)
@@ -101,11 +102,6 @@ func (h *host) onEngine(use, short string, do func(*cobra.Command, daggerengine.
 			return do(cmd, own)
 		},
 	}
-}
-
-func hidden(command *cobra.Command) *cobra.Command {
-	command.Hidden = true
-	return command
 }
 
 func engineUp(cmd *cobra.Command, own daggerengine.Engine) error {
@@ -128,7 +124,7 @@ func engineDown(cmd *cobra.Command, own daggerengine.Engine) error {
 }
 
 // notRunning is status's exit status, as init scripts have it (LSB: 3).
-const notRunning exitError = 3
+const notRunning cli.Exit = 3
 
 func engineStatus(cmd *cobra.Command, own daggerengine.Engine) error {
 	status, err := own.Status(cmd.Context())
@@ -175,7 +171,7 @@ func (h *host) engineRun(cmd *cobra.Command, own daggerengine.Engine) error {
 func newToolCommand() *cobra.Command {
 	var h host
 	var scratch string
-	command := hidden(&cobra.Command{
+	command := cli.Hidden(&cobra.Command{
 		Use:   "tool NAME...",
 		Short: "Build tools from Go modules, unless they are built; print their folders",
 		Args:  cobra.MinimumNArgs(1),
@@ -203,7 +199,7 @@ func newToolCommand() *cobra.Command {
 }
 
 func newPackagesCommand() *cobra.Command {
-	return hidden(&cobra.Command{
+	return cli.Hidden(&cobra.Command{
 		Use:   "packages PACKAGE...",
 		Short: "Install those of the Debian packages that are missing",
 		Args:  cobra.MinimumNArgs(1),

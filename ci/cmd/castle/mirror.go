@@ -6,13 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/setup/images"
 	"tazlab.net/castle/ci/setup/mirror"
 )
 
 func newMirrorCommand() *cobra.Command {
 	var h host
-	command := group("mirror", "Keep the images of images.yaml near the engine")
+	command := cli.Group("mirror", "Keep the images of images.yaml near the engine")
 	h.add(command)
 	command.AddCommand(newMirrorBuildCommand(&h), newMirrorServeCommand(&h), newMirrorSyncCommand(&h), newMirrorVerifyCommand(&h))
 	return command

@@ -45,7 +45,7 @@ func (w *world) start(live string, environment []string, args ...string) *called
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	full := []string{"-t", strconv.Itoa(w.process.Process.Pid), "-n", filepath.Join(w.kit.path, "castle"), "cluster"}
+	full := []string{"-t", strconv.Itoa(w.process.Process.Pid), "-n", filepath.Join(w.kit.path, "castle-cluster")}
 	full = append(append(full, args...), "--folder="+live, "--state="+w.state(), "--charts="+w.kit.charts)
 	c := &called{world: w, args: strings.Join(args, " "), command: exec.Command("nsenter", full...), done: make(chan struct{}), began: time.Now()}
 	c.command.Env = append([]string{

@@ -123,7 +123,7 @@ func TestALyingEndpointDoesNotOpenTheGate(t *testing.T) {
 
 func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle", "wait", local.layer`, `"--timeout=30s"`))...)
+	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle-cluster", "wait", local.layer`, `"--timeout=30s"`))...)
 	w.on("flux-no-secret")
 	w.castle("create").failsWith("layer gitops failed", "GitRepository flux-system", "authentication required", resumes)
 	if got := w.layerResult("engine"); got != "ok" {

@@ -93,7 +93,7 @@ func assemble() (err error) {
 	if err := mirrorProviders(built); err != nil {
 		return err
 	}
-	for _, program := range []string{"castle", "castle-sandbox"} {
+	for _, program := range []string{"castle-cluster", "castle-sandbox"} {
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(shared.path, program), "../../cmd/"+program).CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", program, err, out)
 		}
@@ -158,7 +158,7 @@ func composeCharts(tools built, folder string) error {
 			return err
 		}
 	}
-	command := exec.Command(filepath.Join(shared.path, "castle"), "charts", "--terragrunt="+filepath.Join(repository, "terragrunt"),
+	command := exec.Command(filepath.Join(shared.path, "castle-cluster"), "charts", "--terragrunt="+filepath.Join(repository, "terragrunt"),
 		"--tools="+folder, "--out="+shared.charts)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("put the charts together: %w\n%s", err, out)

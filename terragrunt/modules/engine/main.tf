@@ -18,7 +18,7 @@ resource "helm_release" "external_secrets" {
   # The webhook's certificate is there before it starts, and its pods are asked early whether they are ready: the chart has
   # no values for that, and everything that needs a secret would wait.
   postrender = {
-    binary_path = "castle"
+    binary_path = "castle-cluster"
     args        = ["postrender", "external-secrets"]
   }
 
@@ -37,7 +37,7 @@ resource "terraform_data" "webhook" {
   triggers_replace = helm_release.external_secrets.metadata.revision
 
   provisioner "local-exec" {
-    interpreter = ["castle", "wait"]
+    interpreter = ["castle-cluster", "wait"]
     command     = "engine-webhook"
   }
 }
@@ -101,7 +101,7 @@ resource "terraform_data" "store" {
   triggers_replace = kubectl_manifest.store.uid
 
   provisioner "local-exec" {
-    interpreter = ["castle", "wait"]
+    interpreter = ["castle-cluster", "wait"]
     command     = "engine-store"
   }
 }

@@ -26,7 +26,7 @@ resource "kubectl_manifest" "namespace" {
 # end is later than any of the engine's.
 resource "terraform_data" "store" {
   provisioner "local-exec" {
-    interpreter = ["castle", "wait", "--timeout=30m"]
+    interpreter = ["castle-cluster", "wait", "--timeout=30m"]
     command     = "gitops-store"
   }
 }
@@ -61,7 +61,7 @@ resource "terraform_data" "secrets" {
   triggers_replace = [for secret in kubectl_manifest.secret : secret.uid]
 
   provisioner "local-exec" {
-    interpreter = ["castle", "wait"]
+    interpreter = ["castle-cluster", "wait"]
     command     = "gitops-secrets"
   }
 }

@@ -45,7 +45,7 @@ resource "terraform_data" "webhook" {
   triggers_replace = helm_release.metallb.metadata.revision
 
   provisioner "local-exec" {
-    interpreter = ["castle", "wait"]
+    interpreter = ["castle-cluster", "wait"]
     command     = "networking-webhook"
   }
 }

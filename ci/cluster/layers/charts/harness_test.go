@@ -27,9 +27,9 @@ import (
 	"tazlab.net/castle/ci/test/needs"
 )
 
-// TestMain is also the castle that the layers' hooks call: this program under that name.
+// TestMain is also the castle-cluster that the layers' hooks call: this program under that name.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "castle" {
+	if filepath.Base(os.Args[0]) == "castle-cluster" {
 		if err := hook(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -176,7 +176,7 @@ func newRunner(t *testing.T) runner {
 	}
 	bin := filepath.Join(scratch, "bin")
 	plugins := filepath.Join(scratch, "plugins")
-	if err := errors.Join(os.Mkdir(bin, 0o755), os.Symlink(self, filepath.Join(bin, "castle"))); err != nil {
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.Symlink(self, filepath.Join(bin, "castle-cluster"))); err != nil {
 		t.Fatal(err)
 	}
 	root := readAll(t, r.terragrunt, "root.hcl")

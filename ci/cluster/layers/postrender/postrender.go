@@ -1,5 +1,5 @@
 // Package postrender changes what a chart renders where the chart has no value for it. Helm hands a release's manifests
-// through `castle postrender CHART` before it sends them to the cluster.
+// through `castle-cluster postrender CHART` before it sends them to the cluster.
 package postrender
 
 import (

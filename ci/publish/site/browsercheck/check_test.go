@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -229,7 +230,7 @@ func TestAHostThatCannotBeReachedIsNotTheSitesFault(t *testing.T) {
 `+head+`<script src="https://scripts.example/a.js"></script><img src="`+near.URL+`/a.png" alt="">
 `, func(o *Options) { o.URL = serve(t, o.Dir, nil) })
 	expect(t, report)
-	text, err := report.Render("text")
+	text, err := rendering.As("text", report)
 	if err != nil || !strings.Contains(text, "2 of 2 requests to other hosts failed (127.0.0.1:") || !strings.Contains(text, ", scripts.example)") {
 		t.Errorf("%v\n%s", err, text)
 	}

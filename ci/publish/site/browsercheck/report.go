@@ -158,9 +158,6 @@ func (c *collection) into(report *Report) {
 	})
 }
 
-// Render writes the report: text, json or markdown.
-func (r Report) Render(format string) (string, error) { return rendering.As(format, r) }
-
 // Text renders the report for a person.
 func (r Report) Text() string {
 	var b strings.Builder

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 var sample = Report{
@@ -48,11 +50,11 @@ const sampleMarkdown = `2 of 9 pages at 390 and 1280 pixels: 1 error, 1 warning.
 
 func TestTheReportIsForPeopleAndPrograms(t *testing.T) {
 	for format, want := range map[string]string{"text": sampleText, "Markdown": sampleMarkdown} {
-		if got, err := sample.Render(format); err != nil || got != want {
+		if got, err := rendering.As(format, sample); err != nil || got != want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", format, err, got, want)
 		}
 	}
-	text, err := sample.Render("json")
+	text, err := rendering.As("json", sample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,7 @@ func TestTheReportIsForPeopleAndPrograms(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &read); err != nil || !reflect.DeepEqual(read, sample) {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if _, err := sample.Render("yaml"); err == nil || !strings.Contains(err.Error(), "text, json or markdown") {
+	if _, err := rendering.As("yaml", sample); err == nil || !strings.Contains(err.Error(), "text, json or markdown") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
@@ -149,7 +150,7 @@ func TestTheReportIsReadByProgramsToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := report.Render("json")
+	encoded, err := rendering.As("json", report)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestAReportWithoutFindingsHasEmptyListsForPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := report.Render("json")
+	encoded, err := rendering.As("json", report)
 	if err != nil || !strings.Contains(encoded, `"findings": []`) || !strings.Contains(encoded, `"groups": []`) {
 		t.Fatalf("%s, %v", encoded, err)
 	}

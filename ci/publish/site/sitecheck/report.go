@@ -62,9 +62,6 @@ func (r *Report) take(findings []Finding, strict bool, ignored ignoreList, basel
 	r.Groups = groups(r.Findings)
 }
 
-// Render writes the report in the named format: text, json or markdown. In json are all findings.
-func (r Report) Render(format string) (string, error) { return rendering.As(format, r) }
-
 // Text is the report for a person: each group with its examples, and a last line that counts.
 func (r Report) Text() string {
 	var text strings.Builder

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // themedPage is a page as a theme's templates make it: the same mistakes on each, on a line of its own length.
@@ -47,7 +49,7 @@ func TestAReportIsReadInEveryFormat(t *testing.T) {
 	})
 	for format, extension := range map[string]string{"text": "txt", "markdown": "md", "json": "json"} {
 		name := filepath.Join("testdata", "report."+extension)
-		got, err := report.Render(format)
+		got, err := rendering.As(format, report)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,9 +52,6 @@ func (r *Report) sort() {
 	slices.SortFunc(r.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.Name, b.Name)) })
 }
 
-// Render writes the report in the named format: text, json or markdown.
-func (r Report) Render(format string) (string, error) { return rendering.As(format, r) }
-
 // headline counts.
 func (r Report) headline() string {
 	if r.Differing == 0 {

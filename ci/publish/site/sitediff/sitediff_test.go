@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/base/rendering"
 )
 
 // build writes a site's files.
@@ -96,7 +98,7 @@ func TestCausesOfOneFileAreToldApartAndCounted(t *testing.T) {
 		t.Fatalf("%+v", examples)
 	}
 	for _, format := range []string{"text", "json", "markdown"} {
-		if text, err := report.Render(format); err != nil || !strings.Contains(text, "2026-01-02T03:04:06Z") {
+		if text, err := rendering.As(format, report); err != nil || !strings.Contains(text, "2026-01-02T03:04:06Z") {
 			t.Errorf("%s, %v", text, err)
 		}
 	}

@@ -3,11 +3,13 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/sitediff"
 )
 
 func newCompareCommand() *cobra.Command {
-	var first, second, format string
+	var format cli.Format
+	var first, second string
 	command := &cobra.Command{
 		Use:   "compare",
 		Short: "List what differs between two builds of a site, and why",
@@ -17,15 +19,12 @@ func newCompareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := render(cmd, report, format); err != nil || report.Differing == 0 {
-				return err
-			}
-			return exitError(1)
+			return format.PrintFindings(cmd, report, report.Differing > 0)
 		},
 	}
 	command.Flags().StringVar(&first, "first", "", "the folder of one build")
 	command.Flags().StringVar(&second, "second", "", "the folder of the other")
-	addFormatFlag(command, &format)
-	require(command, "first", "second")
+	format.Add(command)
+	cli.Require(command, "first", "second")
 	return command
 }

@@ -7,13 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/sitecheck"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
 func newCheckCommand() *cobra.Command {
 	var options sitecheck.Options
-	var format, baseline, writeBaseline, out string
+	var format cli.Format
+	var baseline, writeBaseline, out string
 	var reportOnly bool
 	var headers siteheaders.Mode
 	command := &cobra.Command{
@@ -42,15 +44,7 @@ func newCheckCommand() *cobra.Command {
 					return err
 				}
 			}
-			if report.Errors == 0 || writeBaseline != "" || reportOnly {
-				return render(cmd, report, format)
-			}
-			text, err := report.Render(format)
-			if err != nil {
-				return err
-			}
-			fmt.Fprint(cmd.ErrOrStderr(), text)
-			return exitError(1)
+			return format.PrintFindings(cmd, report, report.Errors > 0 && writeBaseline == "" && !reportOnly)
 		},
 	}
 	flags := command.Flags()
@@ -64,8 +58,8 @@ func newCheckCommand() *cobra.Command {
 	flags.StringVar(&writeBaseline, "write-baseline", "", "write all findings to this file, as the baseline of later checks; they fail nothing then")
 	flags.StringVar(&out, "out", "", "write all findings to this file, as JSON")
 	flags.BoolVar(&reportOnly, "report-only", false, "succeed whatever is found")
-	addFormatFlag(command, &format)
-	require(command, "site")
+	format.Add(command)
+	cli.Require(command, "site")
 	command.MarkFlagsMutuallyExclusive("baseline", "write-baseline")
 	return command
 }

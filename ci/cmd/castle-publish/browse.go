@@ -3,12 +3,13 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/browsercheck"
 )
 
 func newBrowseCommand() *cobra.Command {
 	var options browsercheck.Options
-	var format string
+	var format cli.Format
 	command := &cobra.Command{
 		Use:   "browse",
 		Short: "Open every kind of page of a served site in Chromium; list what its headers break",
@@ -18,13 +19,7 @@ func newBrowseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := render(cmd, report, format); err != nil {
-				return err
-			}
-			if report.Errors() > 0 {
-				return exitError(1)
-			}
-			return nil
+			return format.PrintFindings(cmd, report, report.Errors() > 0)
 		},
 	}
 	flags := command.Flags()
@@ -38,7 +33,7 @@ func newBrowseCommand() *cobra.Command {
 	flags.StringVar(&options.Program, "browser", "", "the browser's name or path; default: Chromium by any of its names")
 	flags.BoolVar(&options.Offline, "offline", false, "let the browser find no host but the site's")
 	flags.StringVar(&options.Screenshots, "screenshots", "", "a folder for a picture of each page at each width")
-	addFormatFlag(command, &format)
-	require(command, "url", "site")
+	format.Add(command)
+	cli.Require(command, "url", "site")
 	return command
 }

@@ -13,12 +13,11 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cmd/cli"
 )
 
-const (
-	ageKeyVariable  = "SOPS_AGE_KEY"
-	sealKeyVariable = "CASTLE_SEAL_KEY"
-)
+const sealKeyVariable = "CASTLE_SEAL_KEY"
 
 // clusterFlags are those of every command on a cluster.
 type clusterFlags struct {
@@ -26,13 +25,13 @@ type clusterFlags struct {
 }
 
 func (c *clusterFlags) add(command *cobra.Command) {
-	flags := command.PersistentFlags()
+	flags := command.Flags()
 	flags.StringVar(&c.cluster.Folder, "folder", "", "the cluster's folder (terragrunt/live/NAME)")
 	flags.StringVar(&c.cluster.State, "state", "", "the folder for states and records")
 	flags.BoolVar(&c.cluster.Scaled, "scaled", false, "the sandbox's delays are not a homelab's: compare nothing with the record")
 	flags.StringVar(&c.cluster.Tools.Charts, "charts", "/usr/share/castle/charts", "the folder with the charts")
-	flags.StringVar(&c.cluster.Tools.Terragrunt, "terragrunt", "terragrunt", "the Terragrunt program")
-	flags.StringVar(&c.cluster.Tools.Tofu, "tofu", "tofu", "the OpenTofu program")
+	flags.StringVar(&c.cluster.Tools.Terragrunt, "terragrunt-program", "terragrunt", "Terragrunt's name or path")
+	flags.StringVar(&c.cluster.Tools.Tofu, "tofu-program", "tofu", "OpenTofu's name or path")
 }
 
 // on makes a command that works on the cluster.
@@ -40,23 +39,11 @@ func (c *clusterFlags) on(use, short string, do func(*cobra.Command, *lifecycle.
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.cluster.AgeKey = os.Getenv(ageKeyVariable)
+			c.cluster.AgeKey = os.Getenv(secrets.AgeKeyVariable)
 			c.cluster.Out = cmd.ErrOrStderr()
 			return do(cmd, &c.cluster)
 		},
 	}
-}
-
-func newClusterCommand() *cobra.Command {
-	command := group("cluster", "Create, plan, inspect and destroy a cluster; the commands run inside castle's containers")
-	var c clusterFlags
-	c.add(command)
-	command.AddCommand(
-		c.validate(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(), c.forget(),
-		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", (*lifecycle.Cluster).Kubeconfig),
-		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", (*lifecycle.Cluster).Talosconfig),
-	)
-	return command
 }
 
 func (c *clusterFlags) validate() *cobra.Command {
@@ -72,67 +59,71 @@ func (c *clusterFlags) validate() *cobra.Command {
 }
 
 func (c *clusterFlags) create() *cobra.Command {
-	var format string
+	var format cli.Format
 	command := c.on("create", "Bring the cluster up, or on from where an earlier run ended", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
 		result, err := on.Create(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return render(cmd, result, format)
+		return format.Print(cmd, result)
 	})
 	command.Flags().BoolVar(&c.cluster.PullAhead, "pull-ahead", true, "have the machines pull the layers' images as soon as they run, before the layers install them")
-	addFormatFlag(command, &format)
+	format.Add(command)
 	return command
 }
 
 func (c *clusterFlags) plan() *cobra.Command {
-	return c.on("plan", "Show what create would change", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+	var format cli.Format
+	command := c.on("plan", "Show what create would change", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
 		plan, err := on.Plan(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return plan.WriteText(cmd.OutOrStdout())
+		return format.Print(cmd, plan)
 	})
+	format.Add(command)
+	return command
 }
 
 func (c *clusterFlags) status() *cobra.Command {
-	var format string
+	var format cli.Format
 	command := c.on("status", "Show layers, nodes and gates as they are now", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
 		status, err := on.Status(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return render(cmd, status, format)
+		return format.Print(cmd, status)
 	})
-	addFormatFlag(command, &format)
+	format.Add(command)
 	return command
 }
 
 func (c *clusterFlags) outputs() *cobra.Command {
-	var format string
+	var format cli.Format
 	command := c.on("outputs", "Show the cluster's endpoints", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
 		outputs, err := on.Outputs()
 		if err != nil {
 			return err
 		}
-		return render(cmd, outputs, format)
+		return format.Print(cmd, outputs)
 	})
-	addFormatFlag(command, &format)
+	format.Add(command)
 	return command
 }
 
 func (c *clusterFlags) destroy() *cobra.Command {
-	var format, confirm string
+	var format cli.Format
+	var confirm string
 	command := c.on("destroy", "Remove the cluster, and make sure that nothing is left", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
 		result, err := on.Destroy(cmd.Context(), confirm)
 		if err != nil {
 			return err
 		}
-		return render(cmd, result, format)
+		return format.Print(cmd, result)
 	})
 	command.Flags().StringVar(&confirm, "confirm", "", "the cluster's name")
-	addFormatFlag(command, &format)
-	require(command, "confirm")
+	format.Add(command)
+	cli.Require(command, "confirm")
 	return command
 }
 
@@ -146,13 +137,13 @@ func (c *clusterFlags) timeline() *cobra.Command {
 		return os.CopyFS(out, os.DirFS(folder))
 	})
 	command.Flags().StringVar(&out, "out", "", "the folder to write to")
-	require(command, "out")
+	cli.Require(command, "out")
 	return command
 }
 
 func (c *clusterFlags) forget() *cobra.Command {
 	var world string
-	command := hidden(c.on("forget", "Empty a sandbox's world and its states", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+	command := cli.Hidden(c.on("forget", "Empty a sandbox's world and its states", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
 		if err := on.Forget(world); err != nil {
 			return err
 		}
@@ -160,7 +151,7 @@ func (c *clusterFlags) forget() *cobra.Command {
 		return err
 	}))
 	command.Flags().StringVar(&world, "world", "", "the folder that holds the world")
-	require(command, "world")
+	cli.Require(command, "world")
 	return command
 }
 

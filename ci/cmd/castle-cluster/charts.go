@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cmd/cli"
 )
 
 func newChartsCommand() *cobra.Command {
 	var terragrunt, tools, out string
-	command := hidden(&cobra.Command{
+	command := cli.Hidden(&cobra.Command{
 		Use:   "charts",
 		Short: "Put the layers' charts together, each as a folder",
 		Args:  cobra.NoArgs,
@@ -31,6 +32,6 @@ func newChartsCommand() *cobra.Command {
 	flags.StringVar(&terragrunt, "terragrunt", "terragrunt", "the folder with charts.yaml")
 	flags.StringVar(&tools, "tools", "", "the folder with what the tools' builds keep; without it the charts are downloaded")
 	flags.StringVar(&out, "out", "", "the folder to write to")
-	require(command, "out")
+	cli.Require(command, "out")
 	return command
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cmd/cli"
 )
 
 // These commands are called by the layers' hooks; everything that they need comes by the environment that create gives.
@@ -34,7 +35,7 @@ last, for how long, and what to look at next.`,
 }
 
 func newLayerCommand() *cobra.Command {
-	return hidden(&cobra.Command{
+	return cli.Hidden(&cobra.Command{
 		Use:       "layer start|end|fail NAME",
 		Short:     "Note in the event log where a layer stands",
 		Args:      cobra.ExactArgs(2),
@@ -59,7 +60,7 @@ func newLayerCommand() *cobra.Command {
 }
 
 func newTalosCommand() *cobra.Command {
-	command := hidden(group("talos", "Bring the machines up"))
+	command := cli.Hidden(cli.Group("talos", "Bring the machines up"))
 	command.AddCommand(&cobra.Command{
 		Use:   "up",
 		Short: "Configure the machines and bootstrap etcd, where that is not done yet",

@@ -8,11 +8,12 @@ import (
 
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/layers/postrender"
+	"tazlab.net/castle/ci/cmd/cli"
 )
 
 // newPostrenderCommand is called by Helm, with the environment that create gives the layers.
 func newPostrenderCommand() *cobra.Command {
-	return hidden(&cobra.Command{
+	return cli.Hidden(&cobra.Command{
 		Use:       "postrender CHART",
 		Short:     "Change a chart's manifests, from standard input to standard output, where it has no value for that",
 		Args:      cobra.ExactArgs(1),

@@ -12,6 +12,8 @@ import (
 
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish"
 )
 
@@ -69,7 +71,7 @@ func (r *rolloutFlags) open(cmd *cobra.Command) (*rolloutWaiter, error) {
 	case kubeconfig != "":
 		w.rollouts, err = lifecycle.RolloutsByKubeconfig(kubeconfig, cmd.ErrOrStderr())
 	default:
-		described := lifecycle.Cluster{Folder: r.folder, AgeKey: os.Getenv(ageKeyVariable), Out: cmd.ErrOrStderr()}
+		described := lifecycle.Cluster{Folder: r.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable), Out: cmd.ErrOrStderr()}
 		w.rollouts, err = described.Rollouts(cmd.Context())
 	}
 	return w, err
@@ -113,9 +115,10 @@ func (w *rolloutWaiter) again(commit, image string) string {
 	return strings.Join(words, " ")
 }
 
-func newWaitBlogCommand() *cobra.Command {
+func newWaitCommand() *cobra.Command {
 	var rollout rolloutFlags
-	var commit, image, format string
+	var format cli.Format
+	var commit, image string
 	command := &cobra.Command{
 		Use:   "wait",
 		Short: "Ask Flux to look now, and wait until the cluster runs what it finds",
@@ -132,12 +135,12 @@ func newWaitBlogCommand() *cobra.Command {
 				return err
 			}
 			result, err := publish.Wait(cmd.Context(), waiter, commit, image, began)
-			return errors.Join(render(cmd, result, format), err)
+			return errors.Join(format.Print(cmd, result), err)
 		},
 	}
 	rollout.add(command)
 	command.Flags().StringVar(&commit, "revision", "", "the GitOps repository's commit that must be rolled out; default: the newest")
 	command.Flags().StringVar(&image, "image", "", "the image that must run, with its tag; default: what the commit names")
-	addFormatFlag(command, &format)
+	format.Add(command)
 	return command
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/publish/gitops"
 )
@@ -12,7 +13,7 @@ import (
 func newRollbackCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options publish.RollbackOptions
-	var format string
+	var format cli.Format
 	command := &cobra.Command{
 		Use:   "rollback",
 		Short: "Point the manifest at an image that was published before",
@@ -29,21 +30,21 @@ func newRollbackCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return render(cmd, result, format)
+			return format.Print(cmd, result)
 		},
 	}
 	manifest.add(command)
 	addCommitFlags(command, &manifest.update)
 	command.Flags().StringVar(&options.To, "to", "", "the source commit to go back to")
-	require(command, "to")
+	cli.Require(command, "to")
 	addRegistryFlags(command, &options.Registry)
-	addFormatFlag(command, &format)
+	format.Add(command)
 	return command
 }
 
 func newHistoryCommand() *cobra.Command {
 	var manifest manifestFlags
-	var format string
+	var format cli.Format
 	var limit int
 	command := &cobra.Command{
 		Use:   "history",
@@ -59,11 +60,11 @@ func newHistoryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return render(cmd, publish.History(entries), format)
+			return format.Print(cmd, publish.History(entries))
 		},
 	}
 	manifest.add(command)
 	command.Flags().IntVar(&limit, "limit", 20, "how many entries; 0 means all")
-	addFormatFlag(command, &format)
+	format.Add(command)
 	return command
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/version"
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/imagepush"
 	"tazlab.net/castle/ci/publish/inputs"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
@@ -86,7 +87,7 @@ func newImageCommand() *cobra.Command {
 	flags.StringVar(&headersOut, "headers-out", "", "a file to write the headers to, for publish")
 	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")
-	require(command, "site", "base", "commit", "out")
+	cli.Require(command, "site", "base", "commit", "out")
 	return command
 }
 
@@ -155,7 +156,7 @@ func newArchiveCommand() *cobra.Command {
 	}
 	command.Flags().StringVar(&layout, "layout", "", "the image's OCI layout")
 	command.Flags().StringVar(&out, "out", "", "the file to write to")
-	require(command, "layout", "out")
+	cli.Require(command, "layout", "out")
 	return command
 }
 
@@ -191,7 +192,7 @@ func newPullCommand() *cobra.Command {
 	addRegistryFlags(command, &access)
 	flags.StringVar(&out, "out", "", "the file to write to")
 	addForwardFlag(command, &forwards)
-	require(command, "image", "tag", "out")
+	cli.Require(command, "image", "tag", "out")
 	return command
 }
 

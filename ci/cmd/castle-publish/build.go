@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/hugobuild"
 )
 
@@ -21,7 +22,7 @@ func newNodeModulesCommand() *cobra.Command {
 	flags.StringVar(&options.Site, "site", "", "the site's folder")
 	flags.StringVar(&options.Out, "out", "", "the folder that node_modules comes into")
 	flags.StringVar(&options.Cache, "cache", "", "the folder for npm's cache")
-	require(command, "site", "out", "cache")
+	cli.Require(command, "site", "out", "cache")
 	return command
 }
 
@@ -41,6 +42,6 @@ func newBuildCommand() *cobra.Command {
 	flags.StringVar(&options.Out, "out", "", "the folder to write to")
 	flags.StringVar(&options.Cache, "cache", "", "the folder for Hugo's caches")
 	flags.StringVar(&options.BaseURL, "base-url", "", "instead of the configuration's")
-	require(command, "site", "out", "cache")
+	cli.Require(command, "site", "out", "cache")
 	return command
 }

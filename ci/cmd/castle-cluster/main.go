@@ -1,0 +1,25 @@
+// Command castle-cluster works on a cluster, inside the module's containers: the commands of a person's verbs, and those
+// that the layers' hooks call. This package holds commands and flags only; what they do stands in ci/cluster.
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cmd/cli"
+)
+
+func main() {
+	var c clusterFlags
+	verbs := []*cobra.Command{
+		c.validate(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(), c.forget(),
+		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", (*lifecycle.Cluster).Kubeconfig),
+		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", (*lifecycle.Cluster).Talosconfig),
+	}
+	for _, verb := range verbs {
+		c.add(verb)
+	}
+	root := cli.Root("castle-cluster", "Create, plan, inspect and destroy a cluster; the commands run inside castle's containers", verbs...)
+	root.AddCommand(newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPostrenderCommand())
+	cli.Main(root)
+}

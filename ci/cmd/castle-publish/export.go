@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/cmd/cli"
+	"tazlab.net/castle/ci/publish/site/sitesettle"
+	"tazlab.net/castle/ci/publish/worktree"
+)
+
+// exported is commit.json: the commit, the site's path in it, where the site
+// is in the folder beside it, and what in the site is worth mending.
+type exported struct {
+	worktree.Commit
+	Path     string   `json:"path"`
+	Site     string   `json:"site"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+func newExportCommand() *cobra.Command {
+	var source worktree.Options
+	var out string
+	var dirty bool
+	command := &cobra.Command{
+		Use:   "export",
+		Short: "Refuse a working tree that is not clean; write commit.json and the committed site, made to build alike",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			export := export
+			if dirty {
+				export = exportDirty
+			}
+			made, err := export(cmd.Context(), source, filepath.Join(out, "work"))
+			if err != nil {
+				return err
+			}
+			if made.Warnings, err = sitesettle.Settle(made.Site, made.Time); err != nil {
+				return err
+			}
+			made.Path = path.Clean(source.Subdir)
+			if made.Site, err = filepath.Rel(out, made.Site); err != nil {
+				return err
+			}
+			data, err := json.MarshalIndent(made, "", "  ")
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(out, "commit.json"), data, 0o644)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&source.Dir, "source", ".", "the Git working tree")
+	flags.StringVar(&source.Subdir, "path", "blog", "the Hugo site's folder in it")
+	flags.StringVar(&out, "out", "", "the folder to write to")
+	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's folder as it is, for a look at it")
+	cli.Require(command, "out")
+	return command
+}
+
+func export(ctx context.Context, source worktree.Options, dest string) (exported, error) {
+	commit, err := worktree.Inspect(ctx, source)
+	if err != nil {
+		return exported{}, err
+	}
+	site, err := worktree.Export(ctx, source, dest)
+	return exported{Commit: commit, Site: site}, err
+}
+
+// exportDirty takes a clean tree's commit, as publishing does, and else the
+// site's folder as it is. That names no commit; its time is any that is always
+// the same.
+func exportDirty(ctx context.Context, source worktree.Options, dest string) (exported, error) {
+	if made, err := export(ctx, source, dest); err == nil {
+		return made, nil
+	}
+	if err := os.RemoveAll(dest); err != nil {
+		return exported{}, err
+	}
+	commit := worktree.Commit{SHA: "uncommitted", Short: "uncommitted", Time: time.Unix(1, 0).UTC()}
+	site := filepath.Join(source.Dir, source.Subdir)
+	if info, err := os.Stat(site); err != nil || !info.IsDir() {
+		return exported{}, fmt.Errorf("%s has no folder %s: name the Hugo site's folder with --path", source.Dir, source.Subdir)
+	}
+	return exported{Commit: commit, Site: dest}, os.CopyFS(dest, os.DirFS(site))
+}
+
+func newReachableCommand() *cobra.Command {
+	var source, knownHosts string
+	command := &cobra.Command{
+		Use:   "reachable",
+		Short: "Make sure that the commit is on one of the remote's branches or tags",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			commit, err := worktree.Inspect(cmd.Context(), worktree.Options{Dir: source, Subdir: "."})
+			if err != nil {
+				return err
+			}
+			_, err = worktree.Reachable(cmd.Context(), commit.RemoteURL, commit.SHA, gitCredentials(knownHosts))
+			return err
+		},
+	}
+	command.Flags().StringVar(&source, "source", ".", "the Git working tree")
+	command.Flags().StringVar(&knownHosts, "known-hosts", "", "a known_hosts file for ssh")
+	return command
+}
+
+func readCommit(name string) (exported, error) {
+	var commit exported
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return commit, fmt.Errorf("read the commit: %w", err)
+	}
+	if err := json.Unmarshal(data, &commit); err != nil {
+		return commit, fmt.Errorf("%s is not what castle-publish export writes: %w", name, err)
+	}
+	return commit, nil
+}

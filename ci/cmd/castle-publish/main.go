@@ -1,0 +1,13 @@
+// Command castle-publish is the steps of publish-blog and its companions; they run inside the module's containers, one after
+// the other. This package holds commands and flags only; what they do stands in ci/publish, and for the wait for a
+// rollout in ci/cluster.
+package main
+
+import "tazlab.net/castle/ci/cmd/cli"
+
+func main() {
+	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
+		newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
+		newArchiveCommand(), newPublishCommand(), newWaitCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
+		newBrowseCommand(), newPullCommand(), newCompareCommand()))
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/cmd/cli"
+	"tazlab.net/castle/ci/publish"
+)
+
+func newPublishCommand() *cobra.Command {
+	var manifest manifestFlags
+	var options publish.Options
+	var rollout rolloutFlags
+	var wait bool
+	var format cli.Format
+	var commitFile, headersFile, began string
+	var steps []string
+	command := &cobra.Command{
+		Use:   "publish",
+		Short: "Push the image, then point the manifest at it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			commit, err := readCommit(commitFile)
+			if err != nil {
+				return err
+			}
+			options.Commit, options.Warnings = commit.Commit, commit.Warnings
+			if options.Headers, err = publish.ReadHeaders(headersFile); err != nil {
+				return err
+			}
+			for _, text := range steps {
+				step, err := publish.ParseStep(text)
+				if err != nil {
+					return err
+				}
+				options.Steps = append(options.Steps, step)
+			}
+			if began != "" {
+				if options.Began, err = time.Parse(time.RFC3339Nano, began); err != nil {
+					return err
+				}
+			}
+			if wait {
+				if manifest.update.DryRun || manifest.update.PushBranch != "" {
+					return errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
+				}
+				if options.Waiter, err = rollout.open(cmd); err != nil {
+					return fmt.Errorf("nothing is published yet, since its rollout could not be waited for: %w", err)
+				}
+			}
+			stop, err := manifest.start(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer stop()
+			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
+			options.DryRun = manifest.update.DryRun
+			options.Registry.Password = os.Getenv(registryPasswordVariable)
+			result, err := publish.Run(cmd.Context(), options)
+			if _, unseen := errors.AsType[*publish.RolloutError](err); err != nil && !unseen {
+				return err
+			}
+			return errors.Join(format.Print(cmd, result), err)
+		},
+	}
+	manifest.add(command)
+	addCommitFlags(command, &manifest.update)
+	flags := command.Flags()
+	flags.StringVar(&commitFile, "commit", "", "commit.json")
+	flags.StringVar(&options.Layout, "layout", "", "the image's OCI layout")
+	flags.StringVar(&headersFile, "headers-report", "", "the image's headers, for the report")
+	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
+	addRegistryFlags(command, &options.Registry)
+	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
+	flags.StringVar(&began, "began", "", "when the run began")
+	flags.BoolVar(&wait, "wait", false, "wait until the cluster runs what was published")
+	rollout.add(command)
+	format.Add(command)
+	cli.Require(command, "commit", "layout")
+	return command
+}

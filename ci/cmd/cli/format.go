@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tazlab.net/castle/ci/base/rendering"
+)
+
+// Format is the flag --format of a command that prints a result. A name that is none is refused while the command line
+// is read: a report that cannot be written must not be found out after the image was pushed.
+type Format struct{ name string }
+
+// Add adds the flag to a command.
+func (f *Format) Add(command *cobra.Command) {
+	f.name = "text"
+	command.Flags().Var(f, "format", "text, json or markdown")
+}
+
+func (f *Format) String() string { return f.name }
+
+// Type is how the help calls the flag's value.
+func (f *Format) Type() string { return "string" }
+
+// Set takes the flag's value.
+func (f *Format) Set(text string) error {
+	f.name = text
+	return rendering.Check(text)
+}
+
+// Print writes a result to the command's output.
+func (f *Format) Print(cmd *cobra.Command, result rendering.Result) error {
+	text, err := rendering.As(f.name, result)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+	return err
+}
+
+// PrintFindings writes a result too, and has the program fail where there is something to mend: the result says what.
+func (f *Format) PrintFindings(cmd *cobra.Command, result rendering.Result, failed bool) error {
+	if err := f.Print(cmd, result); err != nil || !failed {
+		return err
+	}
+	return Exit(1)
+}
