@@ -102,7 +102,7 @@ func start(ctx context.Context, args []string) error {
 		}
 		o.parts = append(o.parts, part)
 	}
-	return run(ctx, o)
+	return measure(ctx, o)
 }
 
 // figures is everything that was measured, as -json has it.
@@ -114,7 +114,7 @@ type figures struct {
 	Nodes    []sizeFigures  `json:"nodes,omitempty"`
 }
 
-func run(ctx context.Context, o options) (err error) {
+func measure(ctx context.Context, o options) (err error) {
 	if o.work == "" {
 		if o.work, err = os.MkdirTemp("", "castle-bench-*"); err != nil {
 			return err

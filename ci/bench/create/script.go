@@ -21,8 +21,9 @@ import (
 	"tazlab.net/castle/ci/base/copytree"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/run"
 )
 
 // order is that of the record's script: one layer after the other, only the last two beside each other.
@@ -108,16 +109,16 @@ var storeReady = look{"external-secrets.io", "v1", "clustersecretstores", "", "i
 // looks are what the gates wait for, without the conditions that a look cannot tell: no webhook is called through, no address is
 // asked of the load balancer, the virtual IP is looked at once. That is less than castle's gates wait for.
 var looks = map[string][]look{
-	lifecycle.LayerPlatform: {{"", "v1", "nodes", "", "", "", condition("Ready")}},
-	"engine-webhook":        {endpoints("external-secrets", "external-secrets-webhook")},
-	lifecycle.LayerEngine: {
+	layers.Platform:  {{"", "v1", "nodes", "", "", "", condition("Ready")}},
+	"engine-webhook": {endpoints("external-secrets", "external-secrets-webhook")},
+	layers.Engine: {
 		storeReady,
 		{"external-secrets.io", "v1", "externalsecrets", "external-secrets", "castle-proof", "", condition("Ready")},
 	},
-	"engine-store":            {storeReady},
-	"networking-webhook":      {endpoints("metallb-system", "metallb-webhook-service")},
-	lifecycle.LayerNetworking: {{"metallb.io", "v1beta1", "ipaddresspools", "metallb-system", "castle", "", present}},
-	lifecycle.LayerStorage: {
+	"engine-store":       {storeReady},
+	"networking-webhook": {endpoints("metallb-system", "metallb-webhook-service")},
+	layers.Networking:    {{"metallb.io", "v1beta1", "ipaddresspools", "metallb-system", "castle", "", present}},
+	layers.Storage: {
 		{"storage.k8s.io", "v1", "storageclasses", "", "", "", present},
 		{"apps", "v1", "daemonsets", "longhorn-system", "longhorn-manager", "", onAllNodes},
 	},
@@ -125,7 +126,7 @@ var looks = map[string][]look{
 	"gitops-secrets": {
 		{"external-secrets.io", "v1", "externalsecrets", "flux-system", "", "", condition("Ready")},
 	},
-	lifecycle.LayerGitOps: {
+	layers.GitOps: {
 		{"kustomize.toolkit.fluxcd.io", "v1", "kustomizations", "flux-system", "flux-system", "", condition("Ready")},
 		{"kustomize.toolkit.fluxcd.io", "v1", "kustomizations", "", "", "", condition("Ready")},
 	},
@@ -146,8 +147,8 @@ func poll(ctx context.Context, gate string) error {
 		return err
 	}
 	least := 1
-	if gate == lifecycle.LayerPlatform {
-		description, err := description.Load(os.Getenv(lifecycle.VariableFolder))
+	if gate == layers.Platform {
+		description, err := description.Load(os.Getenv(run.VariableFolder))
 		if err != nil {
 			return err
 		}

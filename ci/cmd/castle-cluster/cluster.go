@@ -11,9 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cluster/create"
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/destroy"
+	"tazlab.net/castle/ci/cluster/forget"
+	"tazlab.net/castle/ci/cluster/outputs"
+	"tazlab.net/castle/ci/cluster/plan"
+	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -21,7 +27,7 @@ const sealKeyVariable = "CASTLE_SEAL_KEY"
 
 // clusterFlags are those of every command on a cluster.
 type clusterFlags struct {
-	cluster lifecycle.Cluster
+	cluster run.Cluster
 }
 
 func (c *clusterFlags) add(command *cobra.Command) {
@@ -35,7 +41,7 @@ func (c *clusterFlags) add(command *cobra.Command) {
 }
 
 // on makes a command that works on the cluster.
-func (c *clusterFlags) on(use, short string, do func(*cobra.Command, *lifecycle.Cluster) error) *cobra.Command {
+func (c *clusterFlags) on(use, short string, do func(*cobra.Command, *run.Cluster) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +53,7 @@ func (c *clusterFlags) on(use, short string, do func(*cobra.Command, *lifecycle.
 }
 
 func (c *clusterFlags) validate() *cobra.Command {
-	return c.on("validate", "List every mistake of the description", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+	return c.on("validate", "List every mistake of the description", func(cmd *cobra.Command, on *run.Cluster) error {
 		description, err := description.Load(on.Folder)
 		if err != nil {
 			return err
@@ -60,26 +66,27 @@ func (c *clusterFlags) validate() *cobra.Command {
 
 func (c *clusterFlags) create() *cobra.Command {
 	var format cli.Format
-	command := c.on("create", "Bring the cluster up, or on from where an earlier run ended", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
-		result, err := on.Create(cmd.Context())
+	var options create.Options
+	command := c.on("create", "Bring the cluster up, or on from where an earlier run ended", func(cmd *cobra.Command, on *run.Cluster) error {
+		result, err := create.Execute(cmd.Context(), on, options)
 		if err != nil {
 			return err
 		}
 		return format.Print(cmd, result)
 	})
-	command.Flags().BoolVar(&c.cluster.PullAhead, "pull-ahead", true, "have the machines pull the layers' images as soon as they run, before the layers install them")
+	command.Flags().BoolVar(&options.PullAhead, "pull-ahead", true, "have the machines pull the layers' images as soon as they run, before the layers install them")
 	format.Add(command)
 	return command
 }
 
 func (c *clusterFlags) plan() *cobra.Command {
 	var format cli.Format
-	command := c.on("plan", "Show what create would change", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
-		plan, err := on.Plan(cmd.Context())
+	command := c.on("plan", "Show what create would change", func(cmd *cobra.Command, on *run.Cluster) error {
+		made, err := plan.Execute(cmd.Context(), on)
 		if err != nil {
 			return err
 		}
-		return format.Print(cmd, plan)
+		return format.Print(cmd, made)
 	})
 	format.Add(command)
 	return command
@@ -87,12 +94,12 @@ func (c *clusterFlags) plan() *cobra.Command {
 
 func (c *clusterFlags) status() *cobra.Command {
 	var format cli.Format
-	command := c.on("status", "Show layers, nodes and gates as they are now", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
-		status, err := on.Status(cmd.Context())
+	command := c.on("status", "Show layers, nodes and gates as they are now", func(cmd *cobra.Command, on *run.Cluster) error {
+		seen, err := status.Execute(cmd.Context(), on)
 		if err != nil {
 			return err
 		}
-		return format.Print(cmd, status)
+		return format.Print(cmd, seen)
 	})
 	format.Add(command)
 	return command
@@ -100,12 +107,11 @@ func (c *clusterFlags) status() *cobra.Command {
 
 func (c *clusterFlags) outputs() *cobra.Command {
 	var format cli.Format
-	command := c.on("outputs", "Show the cluster's endpoints", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
-		outputs, err := on.Outputs()
-		if err != nil {
+	command := c.on("outputs", "Show the cluster's endpoints", func(cmd *cobra.Command, on *run.Cluster) error {
+		if err := on.Load(); err != nil {
 			return err
 		}
-		return format.Print(cmd, outputs)
+		return format.Print(cmd, outputs.Of(on.Description))
 	})
 	format.Add(command)
 	return command
@@ -113,15 +119,15 @@ func (c *clusterFlags) outputs() *cobra.Command {
 
 func (c *clusterFlags) destroy() *cobra.Command {
 	var format cli.Format
-	var confirm string
-	command := c.on("destroy", "Remove the cluster, and make sure that nothing is left", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
-		result, err := on.Destroy(cmd.Context(), confirm)
+	var options destroy.Options
+	command := c.on("destroy", "Remove the cluster, and make sure that nothing is left", func(cmd *cobra.Command, on *run.Cluster) error {
+		result, err := destroy.Execute(cmd.Context(), on, options)
 		if err != nil {
 			return err
 		}
 		return format.Print(cmd, result)
 	})
-	command.Flags().StringVar(&confirm, "confirm", "", "the cluster's name")
+	command.Flags().StringVar(&options.Confirm, "confirm", "", "the cluster's name")
 	format.Add(command)
 	cli.Require(command, "confirm")
 	return command
@@ -129,7 +135,7 @@ func (c *clusterFlags) destroy() *cobra.Command {
 
 func (c *clusterFlags) timeline() *cobra.Command {
 	var out string
-	command := c.on("timeline", "Copy the last run's time line, events and tools' output", func(_ *cobra.Command, on *lifecycle.Cluster) error {
+	command := c.on("timeline", "Copy the last run's time line, events and tools' output", func(_ *cobra.Command, on *run.Cluster) error {
 		folder, err := on.LastRun()
 		if err != nil {
 			return err
@@ -143,8 +149,8 @@ func (c *clusterFlags) timeline() *cobra.Command {
 
 func (c *clusterFlags) forget() *cobra.Command {
 	var world string
-	command := cli.Hidden(c.on("forget", "Empty a sandbox's world and its states", func(cmd *cobra.Command, on *lifecycle.Cluster) error {
-		if err := on.Forget(world); err != nil {
+	command := cli.Hidden(c.on("forget", "Empty a sandbox's world and its states", func(cmd *cobra.Command, on *run.Cluster) error {
+		if err := forget.Execute(on, world); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "the sandbox is empty")
@@ -157,13 +163,13 @@ func (c *clusterFlags) forget() *cobra.Command {
 
 // sealed prints what is secret under a key that the caller holds in memory, since an engine keeps on disk what a command
 // prints.
-func (c *clusterFlags) sealed(use, short string, get func(*lifecycle.Cluster, context.Context) ([]byte, error)) *cobra.Command {
-	return c.on(use, short, func(cmd *cobra.Command, on *lifecycle.Cluster) error {
+func (c *clusterFlags) sealed(use, short string, get func(context.Context, *run.Cluster) ([]byte, error)) *cobra.Command {
+	return c.on(use, short, func(cmd *cobra.Command, on *run.Cluster) error {
 		key, err := base64.StdEncoding.DecodeString(os.Getenv(sealKeyVariable))
 		if err != nil || len(key) != 32 {
 			return fmt.Errorf("%s must hold 32 bytes in base64: the %s is printed only under a key", sealKeyVariable, use)
 		}
-		text, err := get(on, cmd.Context())
+		text, err := get(cmd.Context(), on)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -22,7 +22,7 @@ several times a second; a wait that fails says what it waited for, what it saw
 last, for how long, and what to look at next.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hook, err := lifecycle.OpenHook()
+			hook, err := run.OpenHook()
 			if err != nil {
 				return err
 			}
@@ -41,7 +41,7 @@ func newLayerCommand() *cobra.Command {
 		Args:      cobra.ExactArgs(2),
 		ValidArgs: []string{"start", "end", "fail"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			hook, err := lifecycle.OpenHook()
+			hook, err := run.OpenHook()
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func newTalosCommand() *cobra.Command {
 		Short: "Configure the machines and bootstrap etcd, where that is not done yet",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hook, err := lifecycle.OpenHook()
+			hook, err := run.OpenHook()
 			if err != nil {
 				return err
 			}

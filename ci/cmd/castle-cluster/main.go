@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/credentials"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -13,8 +13,8 @@ func main() {
 	var c clusterFlags
 	verbs := []*cobra.Command{
 		c.validate(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(), c.forget(),
-		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", (*lifecycle.Cluster).Kubeconfig),
-		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", (*lifecycle.Cluster).Talosconfig),
+		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", credentials.Kubeconfig),
+		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", credentials.Talosconfig),
 	}
 	for _, verb := range verbs {
 		c.add(verb)

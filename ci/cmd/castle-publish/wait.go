@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/gates"
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish"
@@ -69,9 +69,9 @@ func (r *rolloutFlags) open(cmd *cobra.Command) (*rolloutWaiter, error) {
 	case r.folder != "" && kubeconfig != "":
 		return nil, fmt.Errorf("--cluster-folder and %s are two ways to a cluster: give one", kubeconfigVariable)
 	case kubeconfig != "":
-		w.rollouts, err = lifecycle.RolloutsByKubeconfig(kubeconfig, cmd.ErrOrStderr())
+		w.rollouts, err = run.RolloutsByKubeconfig(kubeconfig, cmd.ErrOrStderr())
 	default:
-		described := lifecycle.Cluster{Folder: r.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable), Out: cmd.ErrOrStderr()}
+		described := run.Cluster{Folder: r.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable), Out: cmd.ErrOrStderr()}
 		w.rollouts, err = described.Rollouts(cmd.Context())
 	}
 	return w, err
@@ -80,7 +80,7 @@ func (r *rolloutFlags) open(cmd *cobra.Command) (*rolloutWaiter, error) {
 // rolloutWaiter is a publish.Waiter on a cluster.
 type rolloutWaiter struct {
 	rolloutFlags
-	rollouts *lifecycle.Rollouts
+	rollouts *run.Rollouts
 }
 
 func (w *rolloutWaiter) WaitRollout(ctx context.Context, commit, image string) (publish.Rollout, error) {

@@ -14,7 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -43,7 +44,7 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 		if done.err != nil {
 			t.Fatalf("%v\n%s", done.err, done.stderr)
 		}
-		var result lifecycle.Result
+		var result run.Result
 		if err := json.Unmarshal([]byte(done.stdout), &result); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 		return
 	}
 	t.Run("status sees all gates hold", func(t *testing.T) {
-		var status lifecycle.Status
+		var status status.Status
 		if err := json.Unmarshal([]byte(mustCall(t, nil, append([]string{"status", "--format=JSON"}, on...)...)), &status); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +124,7 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 	})
 	t.Run("destroy leaves nothing", func(t *testing.T) {
 		mustCall(t, nil, append([]string{"destroy", "--confirm=" + sandboxCluster}, on...)...)
-		var status lifecycle.Status
+		var status status.Status
 		if err := json.Unmarshal([]byte(mustCall(t, nil, append([]string{"status", "--format=JSON"}, on...)...)), &status); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -239,7 +239,7 @@ func (w *world) changedNothing() {
 
 func (w *world) showsItsEndpoints() {
 	w.t.Helper()
-	var outputs lifecycle.Outputs
+	var outputs outputs.Outputs
 	if err := json.Unmarshal(w.castle("outputs", "--format=json").succeeds().stdout.Bytes(), &outputs); err != nil {
 		w.t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster/lifecycle"
+	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cluster/timeline"
 	seed "tazlab.net/castle/ci/sandbox/world"
 )
@@ -165,9 +165,9 @@ func (w *world) hasTheTemplate() {
 }
 
 // status is what castle says of the cluster now.
-func (w *world) status() lifecycle.Status {
+func (w *world) status() status.Status {
 	w.t.Helper()
-	var status lifecycle.Status
+	var status status.Status
 	if err := json.Unmarshal(w.castle("status", "--format=json").succeeds().stdout.Bytes(), &status); err != nil {
 		w.t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (w *world) isWell() {
 }
 
 // unwell lists what is not as it should be.
-func unwell(status lifecycle.Status, nodes int) []string {
+func unwell(status status.Status, nodes int) []string {
 	var problems []string
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	for _, layer := range status.Layers {

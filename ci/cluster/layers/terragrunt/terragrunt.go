@@ -27,8 +27,6 @@ type Runner struct {
 	// Log receives what the tools print, a message of one or several lines at a time, by unit; unit is "" for Terragrunt's
 	// own messages. It is called from one goroutine at a time.
 	Log func(unit, message string)
-	// Parallelism is how many units run at once; 0 is Terragrunt's default.
-	Parallelism int
 	// Grace is how long Terragrunt has to end its children after the context's end; 0 means 30 s.
 	Grace time.Duration
 }
@@ -52,9 +50,6 @@ func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
 		"--report-file=" + reportFile, "--report-format=json", "--download-dir=" + filepath.Join(scratch, "units"),
 		// With it, units that are initialised at the same time replace each other's providers.
 		"--no-auto-provider-cache-dir"}
-	if r.Parallelism > 0 {
-		args = append(args, fmt.Sprintf("--parallelism=%d", r.Parallelism))
-	}
 	runErr := r.run(ctx, append(append(args, "--"), command...))
 	report, err := readReport(reportFile)
 	switch {

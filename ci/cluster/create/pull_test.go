@@ -1,4 +1,4 @@
-package lifecycle
+package create
 
 import (
 	"context"
@@ -15,7 +15,9 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -34,16 +36,16 @@ func newPuller(t *testing.T, workers int, pull func(context.Context, pulled) err
 	for i := range workers {
 		described.Nodes = append(described.Nodes, description.Node{Name: fmt.Sprint("worker-", i+1), Role: description.RoleWorker})
 	}
-	r := &run{folder: t.TempDir(), redactor: redact.New("canary-of-a-secret")}
-	if err := os.Mkdir(filepath.Join(r.folder, logFolder), 0o700); err != nil {
+	r := &run.Record{Folder: t.TempDir(), Redactor: redact.New("canary-of-a-secret")}
+	if err := os.Mkdir(filepath.Join(r.Folder, run.LogFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if r.log, err = timeline.Open(r.events()); err != nil {
+	if r.Log, err = timeline.Open(r.Events()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.log.Close() })
-	return &puller{run: r, description: described,
+	t.Cleanup(func() { _ = r.Log.Close() })
+	return &puller{record: r, description: described,
 		images: []charts.Image{{Name: "operator:1", Nodes: charts.OnAny}, {Name: "storage:1", Nodes: charts.OnWorkers}, {Name: "speaker:1", Nodes: charts.OnAll}},
 		pull:   func(ctx context.Context, node, image string) error { return pull(ctx, pulled{node, image}) }}
 }
@@ -65,14 +67,14 @@ func (p *puller) follows(t *testing.T) (stop func()) {
 // tell notes that a node's step has come so far.
 func (p *puller) tell(t *testing.T, node, phase, result string) {
 	t.Helper()
-	if err := p.run.log.Append(timeline.Event{Kind: timeline.KindStep, Layer: LayerPlatform, Name: node, Phase: phase, Result: result}); err != nil {
+	if err := p.record.Log.Append(timeline.Event{Kind: timeline.KindStep, Layer: layers.Platform, Name: node, Phase: phase, Result: result}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (p *puller) notes(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(p.run.folder, logFolder, pullFile))
+	text, err := os.ReadFile(filepath.Join(p.record.Folder, run.LogFolder, pullFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package lifecycle
+package run
 
 import (
 	"context"
@@ -44,11 +44,11 @@ func (c *Cluster) Rollouts(ctx context.Context) (*Rollouts, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := gates.NewKube(known.kube.Host, known.kube.CA, known.kube.Cert, known.kube.Key)
+	kube, err := gates.NewKube(known.Kube.Host, known.Kube.CA, known.Kube.Cert, known.Kube.Key)
 	if err != nil {
 		return nil, err
 	}
-	return &Rollouts{Cluster: description.Name, kube: kube, out: c.Out, redactor: redact.New(known.secret()...)}, nil
+	return &Rollouts{Cluster: description.Name, kube: kube, out: c.Out, redactor: redact.New(known.Secret()...)}, nil
 }
 
 // RolloutsByKubeconfig gets access with a kubeconfig, given as its text; out takes step lines.

@@ -1,4 +1,4 @@
-package lifecycle
+package run
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -26,7 +27,7 @@ func TestACauseIsInTheToolsOwnWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "error waiting for VM clone\n\n  with proxmox_virtual_environment_vm.node[\"a\"],\n\ntask ended with "
-	if got := logs.cause(LayerPlatform); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\nwaiting for etcd quorum: 2 of 3 members") || strings.Count(got, "quorum") != 1 ||
+	if got := logs.cause(layers.Platform); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\nwaiting for etcd quorum: 2 of 3 members") || strings.Count(got, "quorum") != 1 ||
 		strings.Contains(got, "canary") {
 		t.Errorf("got %q", got)
 	}
@@ -41,29 +42,8 @@ func TestAToolWithoutAnErrorIsQuotedByItsLastLines(t *testing.T) {
 	for _, line := range []string{"one", "two", "three", "", "four"} {
 		logs.write("3-engine", line)
 	}
-	if got := logs.cause(LayerEngine); got != "two\nthree\nfour" {
+	if got := logs.cause(layers.Engine); got != "two\nthree\nfour" {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestStatesAreListedByAddress(t *testing.T) {
-	got, err := addresses(`{"resources": [
-		{"mode": "data", "type": "a", "name": "b", "instances": [{}]},
-		{"mode": "managed", "type": "vm", "name": "node", "instances": [{"index_key": "cp-1"}, {"index_key": 2}]},
-		{"module": "module.x", "mode": "managed", "type": "helm_release", "name": "r", "instances": [{}]}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `vm.node["cp-1"] vm.node[2] module.x.helm_release.r`; strings.Join(got, " ") != want {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestAGateStandsInItsLayer(t *testing.T) {
-	for gate, layer := range map[string]string{"networking-webhook": "networking", "networking": "networking", "gitops-controllers": "gitops", "blog": "blog"} {
-		if got := gateLayer(gate); got != layer {
-			t.Errorf("%s: %s", gate, got)
-		}
 	}
 }
 
@@ -81,15 +61,15 @@ func TestALayerInWhichNothingChangedSaysSo(t *testing.T) {
 	}
 	results := map[string]string{}
 	for _, event := range logs.judge([]timeline.Event{
-		end(timeline.KindStep, LayerPlatform, timeline.ResultOK), end(timeline.KindLayer, LayerPlatform, timeline.ResultOK),
-		end(timeline.KindStep, LayerEngine, timeline.ResultUnchanged), end(timeline.KindLayer, LayerEngine, timeline.ResultOK),
-		end(timeline.KindLayer, LayerNetworking, timeline.ResultFailed), end(timeline.KindLayer, LayerStorage, timeline.ResultOK),
+		end(timeline.KindStep, layers.Platform, timeline.ResultOK), end(timeline.KindLayer, layers.Platform, timeline.ResultOK),
+		end(timeline.KindStep, layers.Engine, timeline.ResultUnchanged), end(timeline.KindLayer, layers.Engine, timeline.ResultOK),
+		end(timeline.KindLayer, layers.Networking, timeline.ResultFailed), end(timeline.KindLayer, layers.Storage, timeline.ResultOK),
 	}) {
 		if event.Kind == timeline.KindLayer {
 			results[event.Layer] = event.Result
 		}
 	}
-	want := map[string]string{LayerPlatform: "ok", LayerEngine: "unchanged", LayerNetworking: "failed", LayerStorage: "ok"}
+	want := map[string]string{layers.Platform: "ok", layers.Engine: "unchanged", layers.Networking: "failed", layers.Storage: "ok"}
 	if !maps.Equal(results, want) {
 		t.Errorf("got %v, want %v", results, want)
 	}

@@ -1,4 +1,5 @@
-package lifecycle
+// Package state is where OpenTofu keeps the layers' states, and what is in them.
+package state
 
 import (
 	"context"
@@ -11,32 +12,33 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
+
+	"tazlab.net/castle/ci/cluster/description"
 )
 
-// stateFile is where the local backend keeps a layer's state below the state folder; terragrunt/root.hcl says the same.
-const stateFile = "terraform.tfstate"
+// Store holds a cluster's states.
+type Store struct {
+	Cluster     *description.Cluster
+	Folder      string   // for local states
+	Tofu        string   // OpenTofu's name or path
+	Environment []string // OpenTofu's, with what decrypts the states and opens the store
+}
 
-// resources are the addresses of what a layer's state holds, without data sources; nil where there is no state.
-func (c *Cluster) resources(ctx context.Context, access *access, layer string) ([]string, error) {
-	environment, err := c.environment(access, os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	folder, err := c.stateFolder(layer)
+// Resources are the addresses of what a layer's state holds, without data sources; nil where there is no state.
+func (s Store) Resources(ctx context.Context, layer string) ([]string, error) {
+	folder, done, err := s.open(layer)
 	if err != nil || folder == "" {
 		return nil, err
 	}
-	if c.description.State.Backend != "local" {
-		defer os.RemoveAll(folder)
-	}
-	tofu, err := tfexec.NewTerraform(folder, c.Tools.Tofu)
+	defer done()
+	tofu, err := tfexec.NewTerraform(folder, s.Tofu)
 	if err != nil {
 		return nil, err
 	}
-	if err := tofu.SetEnv(forTerraformExec(environment)); err != nil {
+	if err := tofu.SetEnv(forTerraformExec(s.Environment)); err != nil {
 		return nil, err
 	}
-	if c.description.State.Backend != "local" {
+	if s.Cluster.State.Backend != description.StateLocal {
 		if err := tofu.Init(ctx); err != nil {
 			return nil, fmt.Errorf("open the state of layer %s: %w", layer, err)
 		}
@@ -48,35 +50,32 @@ func (c *Cluster) resources(ctx context.Context, access *access, layer string) (
 	return addresses(text)
 }
 
-// stateFolder is a folder in which OpenTofu finds a layer's state: the state's own, or for a remote one a new folder that
-// names the backend. It is "" where a local state is not there.
-func (c *Cluster) stateFolder(layer string) (string, error) {
-	s3 := c.description.State.S3
-	if c.description.State.Backend == "local" {
-		folder := filepath.Join(c.State, layer)
-		if _, err := os.Stat(filepath.Join(folder, stateFile)); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			return "", err
+// open gives a folder in which OpenTofu finds a layer's state: the state's own, or for a remote one a new folder that names
+// the backend. It is "" where a local state is not there.
+func (s Store) open(layer string) (folder string, done func(), err error) {
+	backend := backend(s.Cluster, s.Folder, layer)
+	if backend.Name == description.StateLocal {
+		folder := filepath.Join(s.Folder, layer)
+		if _, err := os.Stat(filepath.Join(folder, file)); errors.Is(err, fs.ErrNotExist) {
+			return "", nil, nil
+		} else if err != nil {
+			return "", nil, err
 		}
-		return folder, nil
+		return folder, func() {}, nil
 	}
-	backend := map[string]any{"bucket": s3.Bucket, "region": s3.Region, "key": filepath.Join(c.description.Name, layer, stateFile), "use_lockfile": true}
-	if s3.Endpoint != "" {
-		backend["endpoints"] = map[string]string{"s3": s3.Endpoint}
-		backend["use_path_style"], backend["skip_credentials_validation"] = true, true
-		backend["skip_requesting_account_id"], backend["skip_region_validation"] = true, true
-	}
-	data, err := json.Marshal(map[string]any{"terraform": map[string]any{"backend": map[string]any{"s3": backend}}})
+	data, err := json.Marshal(map[string]any{"terraform": map[string]any{"backend": map[string]any{backend.Name: backend.Config}}})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	folder, err := os.MkdirTemp("", "state-")
-	if err != nil {
-		return "", err
+	if folder, err = os.MkdirTemp("", "state-"); err != nil {
+		return "", nil, err
 	}
-	return folder, os.WriteFile(filepath.Join(folder, "backend.tf.json"), data, 0o600)
+	done = func() { _ = os.RemoveAll(folder) }
+	if err := os.WriteFile(filepath.Join(folder, "backend.tf.json"), data, 0o600); err != nil {
+		done()
+		return "", nil, err
+	}
+	return folder, done, nil
 }
 
 // forTerraformExec leaves out the variables that the library sets itself and refuses to be given.

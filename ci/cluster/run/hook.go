@@ -1,4 +1,4 @@
-package lifecycle
+package run
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
@@ -78,16 +80,6 @@ func (h *Hook) layer(layer, phase, result string) error {
 	return h.logErr
 }
 
-// gateLayer is the layer that a gate stands in: "networking-webhook" is one of networking.
-func gateLayer(gate string) string {
-	for _, layer := range layers {
-		if gate == layer.name || len(gate) > len(layer.name) && gate[:len(layer.name)+1] == layer.name+"-" {
-			return layer.name
-		}
-	}
-	return gate
-}
-
 // Wait waits for a gate and notes each of its conditions.
 func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) error {
 	kube, err := gates.KubeFromEnv(os.Getenv)
@@ -95,7 +87,7 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 		return err
 	}
 	env := gates.Env{Kube: kube, Cluster: h.description}
-	if gate == LayerPlatform {
+	if gate == layers.Platform {
 		bundle, err := talos.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
 		if err != nil {
 			return err
@@ -105,9 +97,9 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 			return err
 		}
 		defer machines.Close()
-		env.Talos = quorum{machines}
+		env.Talos = Quorum{machines}
 	}
-	layer := gateLayer(gate)
+	layer := layers.OfGate(gate).Name
 	ctx, stop := h.whileAwaited(ctx, layer)
 	defer stop()
 	err = gates.Run(ctx, gate, env, timeout, func(event gates.Event) {
@@ -132,11 +124,12 @@ func gateEvent(layer string, event gates.Event) timeline.Event {
 	return noted
 }
 
-// quorum is the machines as the gates look at them.
-type quorum struct{ machines *talos.Access }
+// Quorum is the machines as the gates look at them.
+type Quorum struct{ Machines *talos.Access }
 
-func (q quorum) EtcdQuorum(ctx context.Context) (string, bool, error) {
-	seen, err := q.machines.EtcdQuorum(ctx)
+// EtcdQuorum says what etcd's members are, and whether that is all of them.
+func (q Quorum) EtcdQuorum(ctx context.Context) (string, bool, error) {
+	seen, err := q.Machines.EtcdQuorum(ctx)
 	if err != nil {
 		return "", false, err
 	}
@@ -150,7 +143,7 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 		return err
 	}
 	// From here on the machines hold data, and none of them is a leftover any more.
-	if err := forgetUnfinished(os.Getenv(VariableState)); err != nil {
+	if err := hypervisor.ForgetUnfinished(os.Getenv(VariableState)); err != nil {
 		return err
 	}
 	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: func(event talos.Event) {
@@ -158,7 +151,7 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 		if event.Step == talos.StepMachine { // one for each node; the others are the cluster's
 			name = event.Node
 		}
-		h.append(timeline.Event{Time: event.Time, Kind: timeline.KindStep, Layer: LayerPlatform, Name: name,
+		h.append(timeline.Event{Time: event.Time, Kind: timeline.KindStep, Layer: layers.Platform, Name: name,
 			Phase: event.Phase, Result: event.Result, Cause: event.Cause})
 	}})
 	return errors.Join(err, h.logErr)

@@ -1,4 +1,5 @@
-package lifecycle
+// Package status looks at a cluster.
+package status
 
 import (
 	"context"
@@ -9,7 +10,12 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
 )
 
@@ -49,40 +55,46 @@ type GateStatus struct {
 	Seen      string `json:"seen,omitempty"` // what was seen instead
 }
 
-// Status looks at everything at once and changes nothing.
-func (c *Cluster) Status(ctx context.Context) (*Status, error) {
-	if err := c.load(); err != nil {
+// Execute looks at everything at once and changes nothing.
+func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
+	if err := cluster.Load(); err != nil {
 		return nil, err
 	}
-	access, err := c.resolve(ctx, false)
+	access, err := cluster.Resolve(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	machines, err := talos.Dial(c.description, access.bundle, talos.Options{})
+	machines, err := talos.Dial(cluster.Description, access.Bundle, talos.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer machines.Close()
-	kube, err := gates.NewKube(access.kube.Host, access.kube.CA, access.kube.Cert, access.kube.Key)
+	kube, err := gates.NewKube(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
 	if err != nil {
 		return nil, err
 	}
-	status := &Status{Cluster: c.description.Name}
+	status := &Status{Cluster: cluster.Description.Name}
+	states, err := cluster.States(access)
+	if err != nil {
+		return nil, err
+	}
+	proxmox := cluster.Hypervisor(access)
+	defer proxmox.Close()
 	var wait sync.WaitGroup
-	wait.Go(func() { status.Layers = c.layerStatus(ctx, access) })
-	wait.Go(func() { status.Nodes = c.nodeStatus(ctx, access, machines) })
+	wait.Go(func() { status.Layers = layerStatus(ctx, states) })
+	wait.Go(func() { status.Nodes = nodeStatus(ctx, cluster.Description, proxmox, machines) })
 	wait.Go(func() {
-		status.Gates = gateStatus(ctx, gates.Env{Kube: kube, Cluster: c.description, Talos: quorum{machines}, LookOnly: true})
+		status.Gates = gateStatus(ctx, gates.Env{Kube: kube, Cluster: cluster.Description, Talos: run.Quorum{Machines: machines}, LookOnly: true})
 	})
 	wait.Wait()
 	return status, ctx.Err()
 }
 
-func (c *Cluster) layerStatus(ctx context.Context, access *access) []LayerStatus {
+func layerStatus(ctx context.Context, states state.Store) []LayerStatus {
 	var list []LayerStatus
-	for _, layer := range layers {
-		status := LayerStatus{Layer: layer.name}
-		resources, err := c.resources(ctx, access, layer.name)
+	for _, layer := range layers.All {
+		status := LayerStatus{Layer: layer.Name}
+		resources, err := states.Resources(ctx, layer.Name)
 		if err != nil {
 			status.Problem = err.Error()
 		}
@@ -92,14 +104,14 @@ func (c *Cluster) layerStatus(ctx context.Context, access *access) []LayerStatus
 	return list
 }
 
-func (c *Cluster) nodeStatus(ctx context.Context, access *access, machines *talos.Access) []NodeStatus {
+func nodeStatus(ctx context.Context, described *description.Cluster, proxmox *hypervisor.Hypervisor, machines *talos.Access) []NodeStatus {
 	var seen []talos.NodeStatus
 	var wait sync.WaitGroup
 	wait.Go(func() { seen = machines.Status(ctx) })
-	vms, err := c.vms(ctx, access)
+	vms, err := proxmox.VMs(ctx)
 	wait.Wait()
-	list := make([]NodeStatus, len(c.description.Nodes))
-	for i, node := range c.description.Nodes {
+	list := make([]NodeStatus, len(described.Nodes))
+	for i, node := range described.Nodes {
 		list[i] = NodeStatus{Name: node.Name, Role: node.Role, Address: node.Address.String(), VM: "absent",
 			Talos: strings.TrimSpace(seen[i].State + " " + seen[i].Version), Problem: seen[i].Problem}
 		if err != nil {
@@ -109,7 +121,7 @@ func (c *Cluster) nodeStatus(ctx context.Context, access *access, machines *talo
 			if vm.ID == node.VMID {
 				list[i].VM = vm.Status
 				if !vm.Ours {
-					list[i].Problem = fmt.Sprintf("VM %d is not this cluster's: it has no tag %s", vm.ID, c.description.Tag())
+					list[i].Problem = fmt.Sprintf("VM %d is not this cluster's: it has no tag %s", vm.ID, described.Tag())
 				}
 			}
 		}
@@ -119,10 +131,10 @@ func (c *Cluster) nodeStatus(ctx context.Context, access *access, machines *talo
 
 // gateStatus looks at the layers' gates. Those inside a layer are passed when the layer's own is.
 func gateStatus(ctx context.Context, env gates.Env) []GateStatus {
-	found := make([][]GateStatus, len(layers))
+	found := make([][]GateStatus, len(layers.All))
 	var wait sync.WaitGroup
-	for i, layer := range layers[1:] {
-		wait.Go(func() { found[i] = lookAtGate(ctx, layer.name, env) })
+	for i, layer := range layers.All[1:] {
+		wait.Go(func() { found[i] = lookAtGate(ctx, layer.Name, env) })
 	}
 	wait.Wait()
 	var list []GateStatus

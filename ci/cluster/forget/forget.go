@@ -1,4 +1,5 @@
-package lifecycle
+// Package forget empties a sandbox.
+package forget
 
 import (
 	"errors"
@@ -8,18 +9,19 @@ import (
 
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/run"
 )
 
-// Forget empties a sandbox: the world in its folder and the cluster's states and records. It is refused for any other
+// Execute empties a sandbox: the world in its folder and the cluster's states and records. It is refused for any other
 // cluster, and while a command or a world holds either.
-func (c *Cluster) Forget(world string) error {
-	if err := c.load(); err != nil {
+func Execute(cluster *run.Cluster, world string) error {
+	if err := cluster.Load(); err != nil {
 		return err
 	}
-	if c.description.Platform != description.PlatformSandbox {
-		return fmt.Errorf("cluster %s is no sandbox: destroy it instead", c.description.Name)
+	if cluster.Description.Platform != description.PlatformSandbox {
+		return fmt.Errorf("cluster %s is no sandbox: destroy it instead", cluster.Description.Name)
 	}
-	for _, folder := range []string{c.State, world} {
+	for _, folder := range []string{cluster.State, world} {
 		unlock, err := filelock.Try(filepath.Join(folder, "lock"))
 		if err != nil {
 			return fmt.Errorf("the sandbox is in use: %w", err)

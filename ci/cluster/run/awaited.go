@@ -1,17 +1,18 @@
-package lifecycle
+package run
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // whileAwaited ends the context when a layer fails whose objects the given one waits for: they would never come. The cause
 // names it. stop gives up what it holds.
 func (h *Hook) whileAwaited(ctx context.Context, layer string) (_ context.Context, stop func()) {
-	awaited := awaits(layer)
+	awaited := layers.Named(layer).Awaits
 	ctx, cancel := context.WithCancelCause(ctx)
 	if len(awaited) == 0 {
 		return ctx, func() { cancel(nil) }
@@ -42,13 +43,4 @@ func (h *Hook) whileAwaited(ctx context.Context, layer string) (_ context.Contex
 // failed tells of a layer that has ended in an error.
 func failed(event timeline.Event) bool {
 	return event.Kind == timeline.KindLayer && event.Phase == timeline.PhaseEnd && event.Result == timeline.ResultFailed
-}
-
-func awaits(name string) []string {
-	for _, layer := range layers {
-		if layer.name == name {
-			return layer.awaits
-		}
-	}
-	return nil
 }

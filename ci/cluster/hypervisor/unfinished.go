@@ -1,4 +1,4 @@
-package lifecycle
+package hypervisor
 
 import (
 	"cmp"
@@ -9,13 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/luthermonson/go-proxmox"
 
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // unfinishedFile names, in the state folder, the VMs that were not there when a create set out to make them. A run that is
@@ -44,101 +43,93 @@ func readUnfinished(state string) ([]int, error) {
 	return ids, nil
 }
 
-func forgetUnfinished(state string) error {
+// ForgetUnfinished removes the note of unfinished VMs from a state folder: from here on they hold data, or they are gone.
+func ForgetUnfinished(state string) error {
 	if err := os.Remove(filepath.Join(state, unfinishedFile)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// noteUnfinished notes the VMs that are still to be made, whole or not at all.
-func (c *Cluster) noteUnfinished(ctx context.Context, access *access) error {
-	there, err := c.patientVMs(ctx, access)
+// NoteUnfinished notes in the state folder the VMs that are still to be made, whole or not at all.
+func (h *Hypervisor) NoteUnfinished(ctx context.Context, state string) error {
+	there, err := h.patientVMs(ctx)
 	if err != nil {
 		return err
 	}
 	absent := []int{}
-	for _, node := range c.description.Nodes {
+	for _, node := range h.cluster.Nodes {
 		if _, has := there[node.VMID]; !has {
 			absent = append(absent, node.VMID)
 		}
 	}
 	if len(absent) == 0 {
-		return forgetUnfinished(c.State)
+		return ForgetUnfinished(state)
 	}
 	data, err := json.Marshal(absent)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(c.State, unfinishedFile)
+	file := filepath.Join(state, unfinishedFile)
 	if err := os.WriteFile(file+".new", data, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(file+".new", file)
 }
 
-// removeUnfinished removes the VMs that an earlier create had begun and no state knows. What is in the state is the
-// tools' own business, also when it is half made.
-func (c *Cluster) removeUnfinished(ctx context.Context, run *run, access *access) error {
-	ids, err := readUnfinished(c.State)
+// Removal is how the removal of one unfinished VM goes on: it starts, waits, and ends.
+type Removal struct {
+	Step    string // "VM 521"
+	Waiting string // for what, where it does not only start
+	Ended   bool
+	Err     error // at the end: why the VM is still there
+}
+
+// RemoveUnfinished removes the VMs that an earlier create had begun, by the note in the state folder, and that no state
+// knows: what is in the state is the tools' own business, also when it is half made. known says whether a node's VM is in
+// it. tell takes how it goes on.
+func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known func() (func(node string) bool, error), tell func(Removal) error) error {
+	ids, err := readUnfinished(state)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	resources, err := c.resources(ctx, access, LayerPlatform)
+	inState, err := known()
 	if err != nil {
 		return err
 	}
-	begun := map[int]bool{}
-	for _, id := range ids {
-		begun[id] = true
-	}
 	ctx, cancel := context.WithTimeout(ctx, removalLimit)
 	defer cancel()
-	for _, node := range c.description.Nodes {
-		if !begun[node.VMID] || inState(resources, node.Name) {
+	for _, node := range h.cluster.Nodes {
+		if !slices.Contains(ids, node.VMID) || inState(node.Name) {
 			continue
 		}
-		if err := c.removeLeftover(ctx, run, access, node); err != nil {
+		if err := h.removeLeftover(ctx, node, tell); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// inState tells whether a node's VM is among the addresses of a state.
-func inState(addresses []string, node string) bool {
-	for _, address := range addresses {
-		if strings.HasSuffix(address, fmt.Sprintf(".node[%q]", node)) {
-			return true
-		}
-	}
-	return false
-}
-
 // removeLeftover removes the VM of a node, as soon as its lock allows.
-func (c *Cluster) removeLeftover(ctx context.Context, run *run, access *access, node description.Node) error {
-	event := timeline.Event{Kind: timeline.KindStep, Cluster: c.description.Name, Layer: LayerPlatform, Name: fmt.Sprintf("VM %d", node.VMID), Phase: timeline.PhaseStart}
-	tell := func(phase, result, cause string) error {
-		event.Phase, event.Result, event.Cause = phase, result, cause
-		return run.log.Append(event)
-	}
+func (h *Hypervisor) removeLeftover(ctx context.Context, node description.Node, tell func(Removal) error) error {
+	step := fmt.Sprintf("VM %d", node.VMID)
 	told, tries := false, 0
 	for {
-		gone, why, err := c.tryRemoval(ctx, access, node)
+		gone, why, err := h.tryRemoval(ctx, node)
 		switch {
 		case gone && !told:
 			return nil
 		case gone:
-			return tell(timeline.PhaseEnd, timeline.ResultOK, "")
+			return tell(Removal{Step: step, Ended: true})
 		case err != nil || ctx.Err() != nil:
 			if tries++; tries >= removalTries || ctx.Err() != nil {
 				err = cmp.Or(err, ctx.Err())
 				err = fmt.Errorf("VM %d was left unfinished by an earlier create and cannot be removed: %w", node.VMID, err)
-				return errors.Join(err, tell(timeline.PhaseEnd, timeline.ResultFailed, err.Error()))
+				return errors.Join(err, tell(Removal{Step: step, Ended: true, Err: err}))
 			}
 		case !told:
 			told = true
-			if err := errors.Join(tell(timeline.PhaseStart, "", ""), tell(timeline.PhaseWaiting, "", why)); err != nil {
+			if err := errors.Join(tell(Removal{Step: step}), tell(Removal{Step: step, Waiting: why})); err != nil {
 				return err
 			}
 		}
@@ -150,8 +141,8 @@ func (c *Cluster) removeLeftover(ctx context.Context, run *run, access *access, 
 }
 
 // tryRemoval takes the next step: it waits for nothing but Proxmox's own tasks.
-func (c *Cluster) tryRemoval(ctx context.Context, access *access, node description.Node) (gone bool, why string, err error) {
-	there, err := c.patientVMs(ctx, access)
+func (h *Hypervisor) tryRemoval(ctx context.Context, node description.Node) (gone bool, why string, err error) {
+	there, err := h.patientVMs(ctx)
 	if err != nil {
 		return false, "", err
 	}
@@ -159,9 +150,7 @@ func (c *Cluster) tryRemoval(ctx context.Context, access *access, node descripti
 	if !has {
 		return true, "", nil
 	}
-	client, done := c.proxmox(access)
-	defer done()
-	host, err := client.Node(ctx, found.Host)
+	host, err := h.client.Node(ctx, found.Host)
 	if err != nil {
 		return false, "", err
 	}
@@ -198,11 +187,11 @@ func ended(ctx context.Context, start func(context.Context) (*proxmox.Task, erro
 }
 
 // patientVMs lists the VMs in the cluster's range by id, and bears some refusals.
-func (c *Cluster) patientVMs(ctx context.Context, access *access) (map[int]vm, error) {
+func (h *Hypervisor) patientVMs(ctx context.Context) (map[int]VM, error) {
 	for try := 1; ; try++ {
-		list, err := c.vms(ctx, access)
+		list, err := h.VMs(ctx)
 		if err == nil {
-			byID := map[int]vm{}
+			byID := map[int]VM{}
 			for _, vm := range list {
 				byID[vm.ID] = vm
 			}

@@ -1,9 +1,10 @@
-package lifecycle
+package run
 
 import (
 	"fmt"
 	"strings"
 
+	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -12,7 +13,7 @@ type Result struct {
 	Command  string            `json:"command"`
 	Cluster  string            `json:"cluster"`
 	Timeline timeline.Timeline `json:"timeline"`
-	Outputs  Outputs           `json:"outputs"`
+	Outputs  outputs.Outputs   `json:"outputs"`
 }
 
 // Text is for a person.

@@ -1,4 +1,5 @@
-package lifecycle
+// Package plan is what create would change.
+package plan
 
 import (
 	"context"
@@ -11,7 +12,9 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+	"tazlab.net/castle/ci/cluster/run"
 )
 
 // Plan is what create would change.
@@ -33,53 +36,51 @@ var (
 	planChange  = regexp.MustCompile(`^# (.+ (?:will|must) be .+)$`)
 )
 
-// Plan asks every layer what it would change and changes nothing: no lock of a state is kept, no record is written.
-func (c *Cluster) Plan(ctx context.Context) (*Plan, error) {
-	if err := c.load(); err != nil {
+// Execute asks every layer what it would change and changes nothing: no lock of a state is kept, no record is written.
+func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
+	if err := cluster.Load(); err != nil {
 		return nil, err
 	}
-	access, err := c.resolve(ctx, false)
+	access, err := cluster.Resolve(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	environment, err := c.environment(access, os.DevNull)
+	redactor := redact.New(access.Secret()...)
+	plans, causes := map[string]*LayerPlan{}, map[string]*run.Cause{}
+	for _, layer := range layers.All {
+		plans[layer.Name], causes[layer.Name] = &LayerPlan{Layer: layer.Name}, &run.Cause{}
+	}
+	runner, err := cluster.Runner(access, os.DevNull, func(unit, message string) {
+		plan := plans[layers.OfFolder(unit).Name]
+		if plan == nil {
+			return
+		}
+		message = redactor.Redact(message)
+		causes[plan.Layer].Add(message)
+		for line := range strings.Lines(message) {
+			plan.read(strings.TrimSpace(line))
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	redactor := redact.New(access.secret()...)
-	plans, causes := map[string]*LayerPlan{}, map[string]*cause{}
-	for _, layer := range layers {
-		plans[layer.name], causes[layer.name] = &LayerPlan{Layer: layer.name}, &cause{}
-	}
-	runner := terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.Folder, Env: environment,
-		Log: func(unit, message string) {
-			plan := plans[layerOf(unit)]
-			if plan == nil {
-				return
-			}
-			message = redactor.Redact(message)
-			causes[plan.Layer].add(message)
-			for line := range strings.Lines(message) {
-				plan.read(strings.TrimSpace(line))
-			}
-		}}
 	report, err := runner.RunAll(ctx, "plan", "-lock=false")
 	if err != nil && !errors.As(err, new(*terragrunt.Failed)) {
 		return nil, err
 	}
 	for _, unit := range report {
-		plan := plans[layerOf(unit.Name)]
+		plan := plans[layers.OfFolder(unit.Name).Name]
 		switch {
 		case plan == nil:
 		case unit.Result == terragrunt.FailedRun:
-			plan.Failed, plan.Summary = true, causes[plan.Layer].text()
+			plan.Failed, plan.Summary = true, causes[plan.Layer].Text()
 		case unit.Result == terragrunt.EarlyExit:
 			plan.Summary = "can be planned when the layers that it needs can"
 		}
 	}
-	made := &Plan{Cluster: c.description.Name}
-	for _, layer := range layers {
-		made.Layers = append(made.Layers, *plans[layer.name])
+	made := &Plan{Cluster: cluster.Description.Name}
+	for _, layer := range layers.All {
+		made.Layers = append(made.Layers, *plans[layer.Name])
 	}
 	return made, nil
 }

@@ -1,4 +1,4 @@
-package lifecycle
+package run
 
 import (
 	"encoding/json"
@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
@@ -18,6 +20,7 @@ const adminTTL = 24 * time.Hour
 const (
 	VariableFolder       = "CASTLE_CLUSTER_DIR"
 	VariableState        = "CASTLE_STATE"
+	VariableBackends     = "CASTLE_BACKENDS" // where each layer's state is kept, JSON
 	VariableCharts       = "CASTLE_CHARTS"
 	VariableEvents       = "CASTLE_EVENTS"
 	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
@@ -28,12 +31,12 @@ var inherited = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
 // environment is the whole environment of Terragrunt, the tools and the hooks. It is the way that secrets take to them.
-func (c *Cluster) environment(access *access, events string) ([]string, error) {
+func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 	value := func(name string) string {
-		value, _ := access.values.Get(name)
+		value, _ := access.Values.Get(name)
 		return value
 	}
-	inventory, err := json.Marshal(access.values.Inventory())
+	inventory, err := json.Marshal(access.Values.Inventory())
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +48,11 @@ func (c *Cluster) environment(access *access, events string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := filepath.Abs(c.State)
+	states, err := filepath.Abs(c.State)
+	if err != nil {
+		return nil, err
+	}
+	backends, err := json.Marshal(state.Backends(c.Description, states))
 	if err != nil {
 		return nil, err
 	}
@@ -54,17 +61,18 @@ func (c *Cluster) environment(access *access, events string) ([]string, error) {
 		"HOME": os.TempDir(),
 
 		VariableFolder:       folder,
-		VariableState:        state,
+		VariableState:        states,
+		VariableBackends:     string(backends),
 		VariableCharts:       c.Tools.Charts,
 		VariableEvents:       events,
-		VariableTalosSecrets: access.talos,
+		VariableTalosSecrets: access.machines,
 
-		gates.HostVariable:       access.kube.Host,
-		gates.CAVariable:         string(access.kube.CA),
-		gates.ClientCertVariable: string(access.kube.Cert),
-		gates.ClientKeyVariable:  string(access.kube.Key),
+		gates.HostVariable:       access.Kube.Host,
+		gates.CAVariable:         string(access.Kube.CA),
+		gates.ClientCertVariable: string(access.Kube.Cert),
+		gates.ClientKeyVariable:  string(access.Kube.Key),
 
-		"PROXMOX_VE_ENDPOINT":  c.description.Proxmox.URL,
+		"PROXMOX_VE_ENDPOINT":  c.Description.Proxmox.URL,
 		"PROXMOX_VE_API_TOKEN": value(secrets.ProxmoxAPIToken),
 
 		"TF_ENCRYPTION":                  encryption,
@@ -75,10 +83,10 @@ func (c *Cluster) environment(access *access, events string) ([]string, error) {
 		"TF_VAR_infisical_client_id":     value(secrets.InfisicalClientID),
 		"TF_VAR_infisical_client_secret": value(secrets.InfisicalClientSecret),
 	}
-	if c.description.Proxmox.Insecure {
+	if c.Description.Proxmox.Insecure {
 		environment["PROXMOX_VE_INSECURE"] = "true"
 	}
-	if c.description.State.Backend == "s3" {
+	if c.Description.State.Backend == description.StateS3Backend {
 		environment["AWS_ACCESS_KEY_ID"] = value(secrets.AWSAccessKeyID)
 		environment["AWS_SECRET_ACCESS_KEY"] = value(secrets.AWSSecretAccessKey)
 	}

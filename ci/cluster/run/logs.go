@@ -1,14 +1,14 @@
-package lifecycle
+package run
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -17,26 +17,26 @@ type logs struct {
 	folder    string
 	redactor  *redact.Redactor
 	files     map[string]*os.File
-	causes    map[string]*cause
+	causes    map[string]*Cause
 	unchanged map[string]bool // layers whose last apply had nothing to do
 	err       error
 }
 
 func newLogs(folder string, redactor *redact.Redactor) *logs {
-	return &logs{folder: folder, redactor: redactor, files: map[string]*os.File{}, causes: map[string]*cause{}, unchanged: map[string]bool{}}
+	return &logs{folder: folder, redactor: redactor, files: map[string]*os.File{}, causes: map[string]*Cause{}, unchanged: map[string]bool{}}
 }
 
 // write takes a message of a unit; what is Terragrunt's own goes to terragrunt.log.
 func (l *logs) write(unit, message string) {
 	layer := "terragrunt"
 	if unit != "" {
-		layer = layerOf(unit)
+		layer = layers.OfFolder(unit).Name
 	}
 	message = l.redactor.Redact(message)
 	if l.causes[layer] == nil {
-		l.causes[layer] = &cause{}
+		l.causes[layer] = &Cause{}
 	}
-	l.causes[layer].add(message)
+	l.causes[layer].Add(message)
 	if strings.Contains(message, "Apply complete!") {
 		l.unchanged[layer] = strings.Contains(message, unchanged)
 	}
@@ -91,40 +91,5 @@ func (l *logs) cause(layer string) string {
 	if l.causes[layer] == nil {
 		return ""
 	}
-	return l.causes[layer].text()
-}
-
-// cause collects the messages that tell why a tool failed: OpenTofu's errors and castle's own.
-type cause struct {
-	errors []string
-	last   []string
-}
-
-// errorText finds an error in a message: OpenTofu's "Error: …", or "castle: …" of a hook.
-var errorText = regexp.MustCompile(`(?s)(?:^|\n)(?:Error: |castle: )(.+)`)
-
-func (c *cause) add(message string) {
-	if found := errorText.FindStringSubmatch(message); found != nil {
-		text := strings.TrimSpace(found[1])
-		if !slices.Contains(c.errors, text) {
-			c.errors = append(c.errors, text)
-		}
-		return
-	}
-	for line := range strings.Lines(message) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		if c.last = append(c.last, line); len(c.last) > 3 {
-			c.last = c.last[1:]
-		}
-	}
-}
-
-// text is the errors, each once; where a tool named none, its last lines.
-func (c *cause) text() string {
-	if len(c.errors) == 0 {
-		return strings.Join(c.last, "\n")
-	}
-	return strings.Join(c.errors, "\n")
+	return l.causes[layer].Text()
 }

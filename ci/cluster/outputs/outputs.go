@@ -1,10 +1,12 @@
-package lifecycle
+// Package outputs is where a cluster is reached.
+package outputs
 
 import (
 	"fmt"
 	"strings"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/cluster/description"
 )
 
 // Outputs are a cluster's endpoints.
@@ -17,16 +19,8 @@ type Outputs struct {
 	GitOps     string   `json:"gitops"` // repository, branch and path
 }
 
-// Outputs reads the description; nothing is asked.
-func (c *Cluster) Outputs() (Outputs, error) {
-	if err := c.load(); err != nil {
-		return Outputs{}, err
-	}
-	return c.outputs(), nil
-}
-
-func (c *Cluster) outputs() Outputs {
-	d := c.description
+// Of takes a cluster's outputs out of its description; nothing is asked.
+func Of(d *description.Cluster) Outputs {
 	out := Outputs{
 		Cluster: d.Name, Kubernetes: d.Server(), Pool: d.LoadBalancer.Pool,
 		GitOps: fmt.Sprintf("%s, branch %s, path %s", d.GitOps.URL, d.GitOps.Branch, d.GitOps.Path),

@@ -1,4 +1,4 @@
-package lifecycle
+package create
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
@@ -30,15 +32,12 @@ const (
 
 // pullAhead has the machines pull the layers' images from the moment they run: while etcd forms, and beside the layers. That
 // saves time and is never missed: a kubelet pulls by itself what is not there. The function that it returns ends it.
-func (c *Cluster) pullAhead(ctx context.Context, run *run, access *access) (stop func()) {
-	if !c.PullAhead {
-		return func() {}
-	}
+func pullAhead(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		p := &puller{run: run, description: c.description}
-		if err := c.pull(ctx, p, access); ctx.Err() == nil {
+		p := &puller{record: record, description: cluster.Description}
+		if err := p.open(ctx, cluster, access); ctx.Err() == nil {
 			p.note("no image is pulled ahead: %v", err)
 		}
 	})
@@ -48,13 +47,13 @@ func (c *Cluster) pullAhead(ctx context.Context, run *run, access *access) (stop
 	}
 }
 
-// pull ends with an error, of the context where nothing else was wrong.
-func (c *Cluster) pull(ctx context.Context, p *puller, access *access) error {
+// open settles what is pulled and how, and pulls. It ends with an error, of the context where nothing else was wrong.
+func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Access) error {
 	var err error
-	if p.images, err = layerImages(filepath.Join(c.Folder, "..", ".."), c.description.Platform); err != nil {
+	if p.images, err = layerImages(filepath.Join(cluster.Folder, "..", ".."), cluster.Description.Platform); err != nil {
 		return err
 	}
-	machines, err := talos.Dial(c.description, access.bundle, talos.Options{})
+	machines, err := talos.Dial(cluster.Description, access.Bundle, talos.Options{})
 	if err != nil {
 		return err
 	}
@@ -63,19 +62,18 @@ func (c *Cluster) pull(ctx context.Context, p *puller, access *access) error {
 	return p.follow(ctx)
 }
 
-// layerImages are those of all charts that the layers install on a platform. All begin at once: first comes what Flux waits
-// for, then what takes longest.
+// pullOrder is whose images come first. All layers begin at once: first comes what Flux waits for, then what takes longest.
+var pullOrder = []string{layers.Engine, layers.Storage, layers.Networking, layers.GitOps}
+
+// layerImages are those of all charts that the layers install on a platform.
 func layerImages(terragrunt, platform string) ([]charts.Image, error) {
 	list, err := charts.Charts(terragrunt)
 	if err != nil {
 		return nil, err
 	}
-	storage := "longhorn"
-	if platform == description.PlatformSandbox {
-		storage = "longhorn-sandbox"
-	}
 	var images []charts.Image
-	for _, name := range []string{"external-secrets", storage, "metallb", "flux"} {
+	for _, layer := range pullOrder {
+		name := layers.Named(layer).Chart(platform)
 		at := slices.IndexFunc(list, func(chart charts.Chart) bool { return chart.Name == name })
 		if at < 0 {
 			return nil, fmt.Errorf("%s has no chart %s", charts.ChartsFile, name)
@@ -87,7 +85,7 @@ func layerImages(terragrunt, platform string) ([]charts.Image, error) {
 
 // puller has each node pull its images.
 type puller struct {
-	run         *run
+	record      *run.Record
 	description *description.Cluster
 	images      []charts.Image
 	pull        func(ctx context.Context, node, image string) error
@@ -95,7 +93,7 @@ type puller struct {
 
 // follow reads in the event log which nodes come up. One that was left as it is, is not asked.
 func (p *puller) follow(ctx context.Context) error {
-	reader := timeline.NewReader(p.run.events())
+	reader := timeline.NewReader(p.record.Events())
 	defer func() { _ = reader.Close() }()
 	var nodes sync.WaitGroup
 	defer nodes.Wait()
@@ -104,7 +102,7 @@ func (p *puller) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if event.Kind != timeline.KindStep || event.Layer != LayerPlatform || event.Phase != timeline.PhaseEnd || event.Result != timeline.ResultOK {
+		if event.Kind != timeline.KindStep || event.Layer != layers.Platform || event.Phase != timeline.PhaseEnd || event.Result != timeline.ResultOK {
 			continue
 		}
 		if node, is := p.description.Node(event.Name); is {
@@ -163,10 +161,10 @@ func (p *puller) one(ctx context.Context, node, image string) {
 
 // note writes a line for who wonders where the time went. A run does not fail for the want of it.
 func (p *puller) note(format string, values ...any) {
-	file, err := os.OpenFile(filepath.Join(p.run.folder, logFolder, pullFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(filepath.Join(p.record.Folder, run.LogFolder, pullFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}
 	defer file.Close()
-	fmt.Fprintln(file, time.Now().UTC().Format(time.RFC3339), p.run.redactor.Redact(fmt.Sprintf(format, values...)))
+	fmt.Fprintln(file, time.Now().UTC().Format(time.RFC3339), p.record.Redactor.Redact(fmt.Sprintf(format, values...)))
 }

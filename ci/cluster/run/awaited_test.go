@@ -1,4 +1,4 @@
-package lifecycle
+package run
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -27,9 +28,9 @@ func hook(t *testing.T) *Hook {
 func TestAWaitEndsWhenTheLayerFailsThatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	h := hook(t)
-	ctx, stop := h.whileAwaited(t.Context(), LayerGitOps)
+	ctx, stop := h.whileAwaited(t.Context(), layers.GitOps)
 	defer stop()
-	if err := h.LayerFails(LayerEngine); err != nil {
+	if err := h.LayerFails(layers.Engine); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -45,19 +46,19 @@ func TestAWaitEndsWhenTheLayerFailsThatItWaitsFor(t *testing.T) {
 func TestAWaitGoesOnWhenAnotherLayerFailsOrTheAwaitedOneEnds(t *testing.T) {
 	t.Parallel()
 	h := hook(t)
-	ctx, stop := h.whileAwaited(t.Context(), LayerGitOps)
+	ctx, stop := h.whileAwaited(t.Context(), layers.GitOps)
 	defer stop()
-	for _, err := range []error{h.LayerFails(LayerStorage), h.LayerEnds(LayerEngine)} {
+	for _, err := range []error{h.LayerFails(layers.Storage), h.LayerEnds(layers.Engine)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	// The failure after them has an effect, so that those before it were read and had none.
-	if err := h.LayerFails(LayerEngine); err != nil {
+	if err := h.LayerFails(layers.Engine); err != nil {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
-	if cause := context.Cause(ctx).Error(); !strings.Contains(cause, LayerEngine) {
+	if cause := context.Cause(ctx).Error(); !strings.Contains(cause, layers.Engine) {
 		t.Errorf("the wait was ended by %q", cause)
 	}
 }

@@ -1,0 +1,44 @@
+// Package create brings a cluster up.
+package create
+
+import (
+	"context"
+
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+// Options say how.
+type Options struct {
+	// PullAhead has the machines pull the layers' images as soon as they run.
+	PullAhead bool
+}
+
+// Execute brings the cluster up, or on from where an earlier run ended: what is there and as described is left alone.
+func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.Result, error) {
+	if err := cluster.Load(); err != nil {
+		return nil, err
+	}
+	return cluster.Execute(ctx, "create", func(ctx context.Context, record *run.Record) error {
+		access, err := cluster.SecretsLayer(ctx, record, true)
+		if err != nil {
+			return err
+		}
+		if err := begin(ctx, cluster, record, access); err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
+		if options.PullAhead {
+			defer pullAhead(ctx, cluster, record, access)()
+		}
+		return cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
+	})
+}
+
+// begin removes what an earlier create left unfinished, and notes what this one is going to make.
+func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) error {
+	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
+		return err
+	}
+	machines := cluster.Hypervisor(access)
+	defer machines.Close()
+	return machines.NoteUnfinished(ctx, cluster.State)
+}

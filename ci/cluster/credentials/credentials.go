@@ -1,0 +1,42 @@
+// Package credentials makes what a person needs to talk to a cluster.
+package credentials
+
+import (
+	"context"
+
+	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/talos"
+)
+
+// Kubeconfig is an administrator's kubeconfig, made by a control plane.
+func Kubeconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
+	if err := cluster.Load(); err != nil {
+		return nil, err
+	}
+	access, err := cluster.Resolve(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := talos.Dial(cluster.Description, access.Bundle, talos.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer machines.Close()
+	return machines.Kubeconfig(ctx)
+}
+
+// Talosconfig is an administrator's configuration for talosctl, with all control planes as endpoints.
+func Talosconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
+	if err := cluster.Load(); err != nil {
+		return nil, err
+	}
+	access, err := cluster.Resolve(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	_, config, err := talos.Configs(cluster.Description, access.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	return config.Bytes()
+}

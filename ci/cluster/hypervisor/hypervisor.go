@@ -1,0 +1,70 @@
+// Package hypervisor is all that castle itself asks of Proxmox: which machines of a cluster there are, and the removal of those
+// that an interrupted run left unfinished. What it describes is made and removed by OpenTofu.
+package hypervisor
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luthermonson/go-proxmox"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// VM is a VM of Proxmox within the cluster's range of ids.
+type VM struct {
+	ID     int
+	Name   string
+	Host   string
+	Status string // "running", "stopped"
+	Ours   bool   // it carries the cluster's tag
+}
+
+// Hypervisor is the Proxmox of a cluster.
+type Hypervisor struct {
+	cluster *description.Cluster
+	client  *proxmox.Client
+	close   func()
+}
+
+// Open makes a client; nothing is asked yet. token is an API token, "user@realm!name=uuid".
+func Open(cluster *description.Cluster, token string) *Hypervisor {
+	id, secret, _ := strings.Cut(token, "=")
+	transport := http.DefaultTransport.(*http.Transport).Clone() // keeps the proxy of the environment
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: cluster.Proxmox.Insecure}
+	client := proxmox.NewClient(strings.TrimSuffix(cluster.Proxmox.URL, "/")+"/api2/json",
+		proxmox.WithHTTPClient(&http.Client{Transport: transport, Timeout: 30 * time.Second}), proxmox.WithAPIToken(id, secret))
+	return &Hypervisor{cluster: cluster, client: client, close: transport.CloseIdleConnections}
+}
+
+// Close gives its connections back.
+func (h *Hypervisor) Close() { h.close() }
+
+// VMs lists the VMs in the cluster's range, in order of their ids.
+func (h *Hypervisor) VMs(ctx context.Context) ([]VM, error) {
+	cluster, err := h.client.Cluster(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask Proxmox at %s: %w", h.cluster.Proxmox.URL, err)
+	}
+	resources, err := cluster.Resources(ctx, "vm")
+	if err != nil {
+		return nil, fmt.Errorf("ask Proxmox at %s for its VMs: %w", h.cluster.Proxmox.URL, err)
+	}
+	var list []VM
+	for _, resource := range resources {
+		id := int(resource.VMID)
+		if id < h.cluster.VMIDs.First || id > h.cluster.VMIDs.Last {
+			continue
+		}
+		tags := strings.FieldsFunc(resource.Tags, func(r rune) bool { return r == ';' || r == ',' || r == ' ' })
+		list = append(list, VM{ID: id, Name: resource.Name, Host: resource.Node, Status: resource.Status,
+			Ours: slices.Contains(tags, h.cluster.Tag())})
+	}
+	slices.SortFunc(list, func(a, b VM) int { return a.ID - b.ID })
+	return list, nil
+}

@@ -1,0 +1,84 @@
+// Package layers is the table of a cluster's layers: their folders, what they need and wait for, their gates and charts. What
+// runs when is decided by Terragrunt, which reads the units; a test holds the table to them. The packages below it run
+// Terragrunt, read the states, and put charts together.
+package layers
+
+import (
+	"slices"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// Layers, by the names that gates, states, events and people know them by; the folders are numbered.
+const (
+	Secrets    = "secrets"
+	Platform   = "platform"
+	Engine     = "engine"
+	Networking = "networking"
+	Storage    = "storage"
+	GitOps     = "gitops"
+)
+
+// Layer is a unit of Terragrunt, and a step on a cluster's way.
+type Layer struct {
+	Name   string
+	Folder string   // the unit's, in the cluster's
+	Needs  []string // layers that are done before it starts
+	Awaits []string // layers whose objects it waits for on its way
+	Gates  []string // in the order in which they can be passed; the layer's own is the last
+	chart  string   // what it installs, by its name in charts.yaml
+	stand  string   // the chart of its shape for a sandbox, where that cannot have the real one
+}
+
+// All are the layers in the order of their folders.
+var All = []Layer{
+	{Name: Secrets, Folder: "1-secrets"},
+	{Name: Platform, Folder: "2-platform", Needs: []string{Secrets}, Gates: []string{"platform"}},
+	{Name: Engine, Folder: "3-engine", Needs: []string{Platform}, Gates: []string{"engine-webhook", "engine-store", "engine"}, chart: "external-secrets"},
+	{Name: Networking, Folder: "4-networking", Needs: []string{Platform}, Gates: []string{"networking-webhook", "networking"}, chart: "metallb"},
+	{Name: Storage, Folder: "5-storage", Needs: []string{Platform}, Gates: []string{"storage"}, chart: "longhorn", stand: "longhorn-sandbox"},
+	{Name: GitOps, Folder: "6-gitops", Needs: []string{Platform}, Awaits: []string{Engine},
+		Gates: []string{"gitops-store", "gitops-secrets", "gitops-controllers", "gitops"}, chart: "flux"},
+}
+
+// InCluster are the layers that cannot be removed without the cluster's API: their objects are in it.
+func InCluster() []Layer { return All[2:] }
+
+// Named finds a layer; an unknown one has nothing but its name.
+func Named(name string) Layer {
+	return find(Layer{Name: name}, func(layer Layer) bool { return layer.Name == name })
+}
+
+// OfFolder finds the layer of a unit; another folder stands for itself.
+func OfFolder(folder string) Layer {
+	return find(Layer{Name: folder, Folder: folder}, func(layer Layer) bool { return layer.Folder == folder })
+}
+
+// OfGate finds the layer that a gate stands in; a gate of no layer stands for itself.
+func OfGate(gate string) Layer {
+	return find(Layer{Name: gate}, func(layer Layer) bool { return slices.Contains(layer.Gates, gate) })
+}
+
+func find(otherwise Layer, is func(Layer) bool) Layer {
+	if at := slices.IndexFunc(All, is); at >= 0 {
+		return All[at]
+	}
+	return otherwise
+}
+
+// Chart is the chart that the layer installs on a platform, by its name in charts.yaml; empty where it installs none.
+func (l Layer) Chart(platform string) string {
+	if platform == description.PlatformSandbox && l.stand != "" {
+		return l.stand
+	}
+	return l.chart
+}
+
+// Edges are the layers' dependencies by name, of both kinds: what a layer's end depends on.
+func Edges() map[string][]string {
+	edges := map[string][]string{}
+	for _, layer := range All {
+		edges[layer.Name] = slices.Concat(layer.Needs, layer.Awaits)
+	}
+	return edges
+}

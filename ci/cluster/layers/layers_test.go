@@ -1,0 +1,95 @@
+package layers
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+const terragrunt = "../../../terragrunt"
+
+func TestAGateStandsInItsLayer(t *testing.T) {
+	for gate, layer := range map[string]string{"networking-webhook": "networking", "networking": "networking", "gitops-controllers": "gitops", "blog": "blog"} {
+		if got := OfGate(gate).Name; got != layer {
+			t.Errorf("%s: %s", gate, got)
+		}
+	}
+}
+
+// The units say what runs when; the table must say the same.
+var (
+	moduleLine   = regexp.MustCompile(`source = "\.\./\.\./\.\./modules//([a-z-]+)"`)
+	pathsLine    = regexp.MustCompile(`paths = .*(\[[^]]*\])`) // the last list is that of every command but destroy
+	needed       = regexp.MustCompile(`"\.\./([^"]+)"`)
+	chartInput   = regexp.MustCompile(`(?m)^  chart = "([a-z-]+)"`)
+	chartInUse   = regexp.MustCompile(`chart\s+= "\$\{var\.charts\}/([a-z-]+)"`)
+	waitCommands = regexp.MustCompile(`command\s+= "([a-z-]+)"`)
+)
+
+func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
+	for cluster, platform := range map[string]string{"blue": description.PlatformProxmox, "sandbox": description.PlatformSandbox} {
+		units, err := filepath.Glob(filepath.Join(terragrunt, "live", cluster, "*", "terragrunt.hcl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var folders []string
+		for _, layer := range All {
+			folders = append(folders, filepath.Join(terragrunt, "live", cluster, layer.Folder, "terragrunt.hcl"))
+		}
+		if !slices.Equal(units, folders) {
+			t.Errorf("%s has the units %v, the table %v", cluster, units, folders)
+		}
+		for _, layer := range All {
+			unit := read(t, filepath.Join(terragrunt, "live", cluster, layer.Folder, "terragrunt.hcl"))
+			var needs []string
+			if list := pathsLine.FindStringSubmatch(unit); list != nil {
+				for _, match := range needed.FindAllStringSubmatch(list[1], -1) {
+					needs = append(needs, OfFolder(match[1]).Name)
+				}
+			}
+			if !slices.Equal(needs, layer.Needs) {
+				t.Errorf("unit %s of %s needs %v, the table says %v", layer.Folder, cluster, needs, layer.Needs)
+			}
+			module := moduleLine.FindStringSubmatch(unit)
+			if module == nil {
+				t.Errorf("unit %s of %s names no module", layer.Folder, cluster)
+				continue
+			}
+			code, chart := read(t, filepath.Join(terragrunt, "modules", module[1], "main.tf")), ""
+			if match := chartInUse.FindStringSubmatch(code); match != nil {
+				chart = match[1]
+			}
+			if match := chartInput.FindStringSubmatch(unit); match != nil {
+				chart = match[1]
+			}
+			if got := layer.Chart(platform); got != chart {
+				t.Errorf("unit %s of %s installs %q, the table says %q", layer.Folder, cluster, chart, got)
+			}
+			var gates []string
+			for _, match := range waitCommands.FindAllStringSubmatch(code, -1) {
+				gates = append(gates, match[1])
+			}
+			if layer.Name != Secrets { // root.hcl has every other layer wait for its own gate at its end
+				gates = append(gates, layer.Name)
+			}
+			byHand := func(gate string) bool { return gate == "gitops-controllers" }
+			if want := slices.DeleteFunc(slices.Clone(layer.Gates), byHand); !slices.Equal(gates, want) {
+				t.Errorf("unit %s of %s waits for the gates %v, the table says %v", layer.Folder, cluster, gates, want)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
+}

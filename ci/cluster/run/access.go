@@ -1,0 +1,86 @@
+package run
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/talos"
+)
+
+// Access is what the secrets give access to.
+type Access struct {
+	Values *secrets.Values
+	Bundle *talos.Bundle
+	Kube   talos.Kube
+
+	machines string // the machine secrets as they are kept, YAML
+	// encryption is the value of TF_ENCRYPTION, derived once: stretching the passphrase takes a good part of a second, and
+	// every look at a state asks for it.
+	encryption func() (string, error)
+}
+
+// newAccess derives what the secrets give access to; machines is the machine secrets as YAML.
+func newAccess(described *description.Cluster, values *secrets.Values, machines string) (*Access, error) {
+	bundle, err := talos.ParseSecrets([]byte(machines))
+	if err != nil {
+		return nil, err
+	}
+	kube, _, err := talos.AdminKube(described, bundle, adminTTL)
+	if err != nil {
+		return nil, err
+	}
+	return &Access{Values: values, machines: machines, Bundle: bundle, Kube: kube, encryption: sync.OnceValues(func() (string, error) {
+		passphrase, _ := values.Get(secrets.StatePassphrase)
+		return secrets.StateEncryption(described.Name, passphrase)
+	})}, nil
+}
+
+// Secret lists what must not be shown.
+func (a *Access) Secret() []string {
+	return append(a.Values.Redactions(), a.machines, string(a.Kube.Key))
+}
+
+// Resolve gets the secrets and the cluster's own certificates. Where Infisical holds no machine secrets yet they are made,
+// and with keep stored there, before anything is built that would be lost without them.
+func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {
+	// A second or two of a processor's time, which Infisical's answers take anyway.
+	machines := sync.OnceValues(func() ([]byte, error) { return talos.NewSecrets(c.Description) })
+	if keep {
+		go machines() // its error is found when they are asked for
+	}
+	values, err := secrets.Resolve(ctx, c.Description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})
+	if err != nil {
+		return nil, err
+	}
+	text, has := values.Get(secrets.TalosSecrets)
+	if !has {
+		made, err := machines()
+		if err != nil {
+			return nil, err
+		}
+		text = string(made)
+		if keep {
+			if err := values.Put(ctx, secrets.TalosSecrets, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return newAccess(c.Description, values, text)
+}
+
+// Hypervisor is the cluster's Proxmox, to be closed when done.
+func (c *Cluster) Hypervisor(access *Access) *hypervisor.Hypervisor {
+	token, _ := access.Values.Get(secrets.ProxmoxAPIToken)
+	return hypervisor.Open(c.Description, token)
+}
+
+// States are the layers' states.
+func (c *Cluster) States(access *Access) (state.Store, error) {
+	environment, err := c.environment(access, os.DevNull)
+	return state.Store{Cluster: c.Description, Folder: c.State, Tofu: c.Tools.Tofu, Environment: environment}, err
+}

@@ -1,0 +1,48 @@
+// Package run is what every verb on a cluster stands on: the described cluster, the access that its secrets give, the lock and
+// the record of a run, Terragrunt over all layers, and the hooks that the layers call. It never orders layers itself, and it
+// never writes a secret to a disk.
+package run
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
+)
+
+// Tools are the programs that the layers are run with.
+type Tools struct {
+	Terragrunt string // "terragrunt"
+	Tofu       string // OpenTofu; Terraform has no state encryption and is refused by the states
+	Charts     string // folder with the charts that the layers install
+}
+
+// Cluster is a described cluster, and what is needed to work on it.
+type Cluster struct {
+	Folder string // terragrunt/live/<name>
+	State  string // folder for states, runs and the lock; outlives the call
+	AgeKey string // decrypts the SOPS file
+	Tools  Tools
+	Out    io.Writer // step lines
+	Scaled bool      // a sandbox whose delays are not a homelab's: no run is compared with the record
+
+	Description *description.Cluster // what Load has read
+}
+
+// Load reads the description and refuses one with mistakes.
+func (c *Cluster) Load() error {
+	description, err := description.Load(c.Folder)
+	if err != nil {
+		return err
+	}
+	c.Description = description
+	for _, layer := range layers.All {
+		if _, err := os.Stat(filepath.Join(c.Folder, layer.Folder, "terragrunt.hcl")); err != nil {
+			return fmt.Errorf("the layer %s of cluster %s is not there: %w", layer.Name, description.Name, err)
+		}
+	}
+	return os.MkdirAll(c.State, 0o700)
+}

@@ -1,0 +1,99 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/outputs"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// Failure is a run that did not get through: which layer, why in the tool's own words, and how to go on.
+type Failure struct {
+	Layer  string
+	Cause  string
+	Resume string
+	err    error
+}
+
+func (f *Failure) Error() string {
+	if f.Layer == "" {
+		return f.Cause + "\n" + f.Resume
+	}
+	return fmt.Sprintf("layer %s failed: %s\n%s", f.Layer, f.Cause, f.Resume)
+}
+
+func (f *Failure) Unwrap() error { return f.err }
+
+// Execute runs a command as one run: locked, its steps shown as they happen, its time line written also when it failed.
+func (c *Cluster) Execute(ctx context.Context, command string, do func(context.Context, *Record) error) (*Result, error) {
+	record, err := c.begin(command)
+	if err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	shown := make(chan error, 1)
+	go func() {
+		shown <- timeline.Follow(following, record.Events(), c.Out, timeline.Redacting(record.Redactor))
+	}()
+
+	err = do(ctx, record)
+	if ctx.Err() != nil && !errors.As(err, new(*Failure)) {
+		err = &Failure{Layer: "", Cause: "interrupted", Resume: c.resume(command), err: context.Cause(ctx)}
+	}
+	end := timeline.Event{Kind: timeline.KindRun, Cluster: c.Description.Name, Name: command, Phase: timeline.PhaseEnd, Result: timeline.ResultOK}
+	var failure *Failure
+	if err != nil {
+		end.Result, end.Cause, end.Next = timeline.ResultFailed, err.Error(), c.resume(command)
+		if errors.As(err, &failure) {
+			end.Layer, end.Cause = failure.Layer, failure.Cause
+		}
+	}
+	recordErr := record.Log.Append(end)
+	stop()
+	recordErr = errors.Join(recordErr, <-shown)
+	made, timelineErr := c.writeTimeline(record)
+	recordErr = errors.Join(recordErr, timelineErr, record.end())
+	if err != nil {
+		return nil, errors.Join(err, recordErr)
+	}
+	return &Result{Command: command, Cluster: c.Description.Name, Timeline: made, Outputs: outputs.Of(c.Description)}, recordErr
+}
+
+// resume is the command that goes on after a failure.
+func (c *Cluster) resume(command string) string {
+	arguments := "--cluster " + c.Description.Name
+	if c.Description.Platform != description.PlatformSandbox {
+		arguments += " --age-key env:SOPS_AGE_KEY"
+	}
+	if command == "destroy" {
+		arguments += " --confirm " + c.Description.Name
+	}
+	return fmt.Sprintf("to go on where it stopped: dagger call %s %s", command, arguments)
+}
+
+// SecretsLayer is the part of the first layer that happens in memory; its unit records only what was found.
+func (c *Cluster) SecretsLayer(ctx context.Context, record *Record, keep bool) (*Access, error) {
+	event := timeline.Event{Kind: timeline.KindLayer, Cluster: c.Description.Name, Layer: layers.Secrets, Phase: timeline.PhaseStart}
+	if err := record.Log.Append(event); err != nil {
+		return nil, err
+	}
+	access, err := c.Resolve(ctx, keep)
+	if err == nil {
+		record.Redactor.Add(access.Secret()...)
+		return access, nil
+	}
+	event.Phase, event.Result, event.Cause = timeline.PhaseEnd, timeline.ResultFailed, err.Error()
+	return nil, errors.Join(&Failure{Layer: layers.Secrets, Cause: err.Error(), Resume: c.resume(record.Command), err: err}, record.Log.Append(event))
+}
+
+// PlatformFailure tells that the layer platform could not even be started.
+func (c *Cluster) PlatformFailure(ctx context.Context, record *Record, err error) error {
+	if ctx.Err() != nil {
+		return err // Execute tells of an interruption
+	}
+	return &Failure{Layer: layers.Platform, Cause: err.Error(), Resume: c.resume(record.Command), err: err}
+}

@@ -1,0 +1,130 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// Files of a run's folder.
+const (
+	eventsFile = "events.jsonl"
+	LogFolder  = "log" // the tools' full output, a file for each layer
+)
+
+// Record is the record of one command on a cluster.
+type Record struct {
+	Folder  string
+	Command string
+	Log     *timeline.Log
+
+	began  time.Time
+	unlock func() error
+	// Redactor takes the secrets out of everything that is shown or kept; they are added when they are known.
+	Redactor *redact.Redactor
+	logs     *logs // nil until Terragrunt runs
+}
+
+// holder says who holds the lock; it is for a person, the lock itself is the kernel's.
+type holder struct {
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+}
+
+// begin takes the cluster's lock and opens the record. A second command on the same cluster is refused at once.
+func (c *Cluster) begin(command string) (*Record, error) {
+	unlock, err := filelock.Try(filepath.Join(c.State, "lock"))
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, fmt.Errorf("cluster %s is locked by %s: wait for it to end, or interrupt it", c.Description.Name, c.holder())
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{Command: command, began: time.Now().UTC(), unlock: unlock, Redactor: redact.New()}
+	host, _ := os.Hostname()
+	data, err := json.Marshal(holder{Command: command, Since: r.began, Host: host, PID: os.Getpid()})
+	if err == nil {
+		err = os.WriteFile(c.holderFile(), data, 0o600)
+	}
+	id := r.began.Format("20060102T150405.000Z") + "-" + command
+	r.Folder = filepath.Join(c.State, "runs", id)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(r.Folder, LogFolder), 0o700)
+	}
+	if err == nil {
+		r.Log, err = timeline.Open(filepath.Join(r.Folder, eventsFile), timeline.Redacting(r.Redactor))
+	}
+	if err == nil {
+		err = r.Log.Append(timeline.Event{Time: r.began, Kind: timeline.KindRun, Cluster: c.Description.Name, Name: command, Phase: timeline.PhaseStart})
+	}
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return r, nil
+}
+
+func (c *Cluster) holderFile() string { return filepath.Join(c.State, "holder.json") }
+
+func (c *Cluster) holder() string {
+	data, err := os.ReadFile(c.holderFile())
+	var h holder
+	if err != nil || json.Unmarshal(data, &h) != nil {
+		return "another command"
+	}
+	return fmt.Sprintf("%s, which runs since %s (process %d on %s)", h.Command, h.Since.Format(time.TimeOnly+" MST"), h.PID, h.Host)
+}
+
+// Events is the file of the event log.
+func (r *Record) Events() string { return filepath.Join(r.Folder, eventsFile) }
+
+// end closes the record and frees the lock.
+func (r *Record) end() error { return errors.Join(r.Log.Close(), r.unlock()) }
+
+// LastRun is the folder with the record of the latest run; their names sort by time.
+func (c *Cluster) LastRun() (string, error) {
+	if err := c.Load(); err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(filepath.Join(c.State, "runs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if len(entries) == 0 {
+		return "", fmt.Errorf("cluster %s has no record of a run: create it first", c.Description.Name)
+	}
+	return filepath.Join(c.State, "runs", entries[len(entries)-1].Name()), nil
+}
+
+// writeTimeline makes the reports of a run out of its events.
+func (c *Cluster) writeTimeline(record *Record) (timeline.Timeline, error) {
+	events, err := timeline.Read(record.Events())
+	if err != nil {
+		return timeline.Timeline{}, err
+	}
+	options := []timeline.Option{timeline.Redacting(record.Redactor)}
+	if c.Scaled {
+		options = append(options, timeline.Scaled())
+	}
+	made := timeline.Build(record.logs.judge(events), layers.Edges(), options...)
+	for name, render := range map[string]func() ([]byte, error){"timeline.json": made.JSON, "timeline.md": made.Markdown, "timeline.html": made.HTML} {
+		data, err := render()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(record.Folder, name), data, 0o644)
+		}
+		if err != nil {
+			return made, err
+		}
+	}
+	return made, nil
+}

@@ -1,0 +1,74 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// Terragrunt runs a command in all layers, and tells which of them failed and why.
+func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access, command ...string) error {
+	logs := newLogs(filepath.Join(record.Folder, LogFolder), record.Redactor)
+	runner, err := c.Runner(access, record.Events(), logs.write)
+	if err != nil {
+		return err
+	}
+	record.logs = logs
+	report, err := runner.RunAll(ctx, command...)
+	err = errors.Join(err, logs.close())
+	if err == nil {
+		return nil
+	}
+	var failed *terragrunt.Failed
+	if errors.As(err, &failed) {
+		err = c.failure(record, logs, failed)
+	}
+	return errors.Join(err, c.closeLayers(record, report, logs))
+}
+
+// Runner is Terragrunt on the cluster's layers. events is the file of the event log; log takes what the tools print, as
+// terragrunt.Runner has it.
+func (c *Cluster) Runner(access *Access, events string, log func(unit, message string)) (terragrunt.Runner, error) {
+	environment, err := c.environment(access, events)
+	return terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.Folder, Env: environment, Log: log}, err
+}
+
+// failure names the first layer that failed by itself.
+func (c *Cluster) failure(record *Record, logs *logs, failed *terragrunt.Failed) error {
+	first := failed.Units()[0]
+	for _, unit := range failed.Units() {
+		if unit.Ended.Before(first.Ended) {
+			first = unit
+		}
+	}
+	layer := layers.OfFolder(first.Name).Name
+	cause := logs.cause(layer)
+	if cause == "" {
+		cause = strings.TrimSpace(first.Reason + " " + first.Cause)
+	}
+	return &Failure{Layer: layer, Cause: cause, Resume: c.resume(record.Command), err: failed}
+}
+
+// closeLayers ends in the log the layers that no hook could end.
+func (c *Cluster) closeLayers(record *Record, report terragrunt.Report, logs *logs) error {
+	var err error
+	for _, unit := range report {
+		event := timeline.Event{Time: unit.Ended, Kind: timeline.KindLayer, Cluster: c.Description.Name, Layer: layers.OfFolder(unit.Name).Name, Phase: timeline.PhaseEnd}
+		switch unit.Result {
+		case terragrunt.FailedRun:
+			event.Result, event.Cause = timeline.ResultFailed, logs.cause(event.Layer)
+		case terragrunt.EarlyExit:
+			event.Time, event.Result, event.Cause = time.Time{}, timeline.ResultSkipped, "a layer that it needs failed"
+		default:
+			continue
+		}
+		err = errors.Join(err, record.Log.Append(event))
+	}
+	return err
+}
