@@ -56,36 +56,13 @@ locals {
     gitops     = ["helm", "kubectl"]
   }
 
-  s3 = try(local.cluster.state.s3, {})
-
-  backends = {
-    local = {
-      path = "${get_env("CASTLE_STATE", "/var/lib/castle/${local.cluster.name}")}/${local.layer}/terraform.tfstate"
-    }
-    # The keys come by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. The skipped checks ask services that only AWS has.
-    s3 = merge(
-      {
-        bucket       = try(local.s3.bucket, "")
-        key          = "${local.cluster.name}/${local.layer}/terraform.tfstate"
-        region       = try(local.s3.region, "us-east-1")
-        use_lockfile = true
-      },
-      { for name, value in {
-        endpoints                   = { s3 = try(local.s3.endpoint, "") }
-        use_path_style              = true
-        skip_credentials_validation = true
-        skip_metadata_api_check     = true
-        skip_region_validation      = true
-        skip_requesting_account_id  = true
-        skip_s3_checksum            = true
-      } : name => value if try(local.s3.endpoint, "") != "" },
-    )
-  }
+  # Where this layer's state is kept. castle says it, since it reads the states too: {"engine": {"backend": …, "config": …}, …}.
+  state = jsondecode(get_env("CASTLE_BACKENDS"))[local.layer]
 }
 
 # Encryption is not set here but by TF_ENCRYPTION, so that the passphrase stands in no generated file.
 remote_state {
-  backend      = local.cluster.state.backend
+  backend      = local.state.backend
   disable_init = true
 
   generate = {
@@ -93,7 +70,7 @@ remote_state {
     if_exists = "overwrite"
   }
 
-  config = local.backends[local.cluster.state.backend]
+  config = local.state.config
 }
 
 generate "providers" {

@@ -21,8 +21,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/layers/postrender"
+	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/sandbox/proxmox"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -258,6 +260,20 @@ func (r runner) setInventory(t *testing.T, names ...string) {
 	r.env["TF_VAR_inventory"] = string(text)
 }
 
+// setBackends tells the units where the states of a cluster are, as it is described by now.
+func (r runner) setBackends(t *testing.T, cluster string) {
+	t.Helper()
+	described, err := description.Load(filepath.Join(r.terragrunt, "live", cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(state.Backends(described, r.env["CASTLE_STATE"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env["CASTLE_BACKENDS"] = string(text)
+}
+
 // run gives what terragrunt printed in a cluster's folder.
 func (r runner) run(t *testing.T, cluster string, args ...string) (string, error) {
 	t.Helper()
@@ -265,6 +281,7 @@ func (r runner) run(t *testing.T, cluster string, args ...string) (string, error
 	defer cancel()
 	command := exec.CommandContext(ctx, r.program, args...)
 	command.Dir = filepath.Join(r.terragrunt, "live", cluster)
+	r.setBackends(t, strings.Split(cluster, "/")[0])
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
 		command.Env = append(command.Env, name+"="+r.env[name])
 	}
