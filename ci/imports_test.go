@@ -1,0 +1,129 @@
+// Package ci has no code. Its test holds the layout that CONTRIBUTING.md describes.
+package ci
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "tazlab.net/castle/ci/"
+
+// rooms are the folders of ci, each with the rooms that its packages may import beside themselves and base. Tests may
+// import everything.
+var rooms = map[string][]string{
+	"base":    nil,
+	"publish": nil,
+	"cluster": nil,
+	"setup":   nil,
+	"sandbox": {"cluster"},          // it plays what a description says
+	"demo":    {"setup", "publish"}, // it starts an engine and reads publish's report
+	"bench":   {"publish", "cluster", "sandbox", "test"},
+	"test":    {"setup", "bench"},
+	"cmd":     {"publish", "cluster", "setup", "sandbox", "demo"},
+}
+
+// verbs are what a person asks for. They share what stands beside them, and know nothing of each other.
+var verbs = []string{
+	"cluster/create", "cluster/destroy", "cluster/plan", "cluster/status", "cluster/credentials", "cluster/forget",
+}
+
+func TestARoomImportsOnlyWhatItsRuleAllows(t *testing.T) {
+	for of, imports := range packages(t) {
+		own := room(of)
+		allowed, known := rooms[own]
+		if !known {
+			t.Errorf("%s is in no room: put it into one of %v", of, slices.Sorted(maps.Keys(rooms)))
+			continue
+		}
+		for _, imported := range imports {
+			if other := room(imported); other != own && other != "base" && !slices.Contains(allowed, other) {
+				t.Errorf("%s imports %s: %s may import %v beside itself and base", of, imported, own, allowed)
+			}
+		}
+	}
+}
+
+func TestAVerbImportsNoOther(t *testing.T) {
+	for of, imports := range packages(t) {
+		if !slices.Contains(verbs, of) {
+			continue
+		}
+		for _, imported := range imports {
+			if slices.Contains(verbs, imported) {
+				t.Errorf("%s imports %s: put what both need beside them", of, imported)
+			}
+		}
+	}
+}
+
+func TestTheVerbsAreThere(t *testing.T) {
+	all := packages(t)
+	for _, verb := range verbs {
+		if _, is := all[verb]; !is {
+			t.Errorf("there is no package %s: a rule about it holds nothing", verb)
+		}
+	}
+}
+
+func TestOnlyThePartsOfAProgramImportItsFolder(t *testing.T) {
+	for of, imports := range packages(t) {
+		for _, imported := range imports {
+			if room(imported) == "cmd" && imported != "cmd/cli" {
+				t.Errorf("%s imports %s, which is a program", of, imported)
+			}
+		}
+	}
+}
+
+func room(of string) string {
+	first, _, _ := strings.Cut(of, "/")
+	return first
+}
+
+// packages are ours below ci, each with those of ours that it imports outside its tests.
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && entry.Name() == "testdata" {
+			if err == nil {
+				err = fs.SkipDir
+			}
+			return err
+		}
+		folder := filepath.ToSlash(filepath.Dir(name))
+		if entry.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || folder == "." {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		found[folder] = append(found[folder], []string{}...)
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if below, is := strings.CutPrefix(imported, module); is {
+				found[folder] = append(found[folder], below)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < len(rooms) {
+		t.Fatalf("%d packages were found: does this test still read what it should?", len(found))
+	}
+	return found
+}
