@@ -37,7 +37,7 @@ demo-down: castle ## Stop and remove what `make demo` started
 	@$(castle) demo down --cache=$(cache)
 
 .PHONY: check
-check: ## The quick part of the tests: vet, lint, unit tests
+check: ## Two minutes: vet, lint and unit tests, which need nothing but Go and Git
 	@scripts/check.sh
 
 .PHONY: test

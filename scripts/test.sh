@@ -9,6 +9,7 @@ export CASTLE=$1 CASTLE_CACHE=$2
 # by `castle setup`.
 packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns chromium git-lfs)
 command -v npm >/dev/null || packages+=(npm) # Node.js from elsewhere has its own
+command -v gcc >/dev/null || packages+=(gcc libc6-dev) # the race detector is C
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$CASTLE" packages "${packages[@]}"
 fi
@@ -26,8 +27,16 @@ if [ -n "${CASTLE_REQUIRE_ALL:-}" ]; then
 	PATH=${folders//$'\n'/:}:$PATH
 fi
 
-step "vet, lint, unit and integration tests"
-scripts/check.sh -count=1
+step "vet and lint"
+scripts/lint.sh
+
+step "unit tests, with the race detector"
+CGO_ENABLED=1 go test -short -race -timeout 10m ./...
+
+# The rest of the tests starts worlds: control planes, browsers, Debian roots, daemons.
+step "unit and integration tests"
+mapfile -t packages < <(go list ./... | grep -Ev "/ci/test/(e2e|docker|scenarios)$")
+go test -count=1 -timeout 20m "${packages[@]}"
 
 step "the engine"
 variables=$("$CASTLE" setup --group=create,browser --cache="$CASTLE_CACHE")

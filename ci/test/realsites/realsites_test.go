@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // A site's image can be looked for in a registry only when its commit is the same each time.
 func TestASiteIsWrittenAsTheSameCleanCommit(t *testing.T) {
+	needs.UnlessShort(t, "the themes' Go modules")
 	for _, site := range []Site{tailwind, lfs, blowfish} {
 		t.Run(site.Name, func(t *testing.T) {
 			var commits [2]string

@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 // tools gives the kit, or ends a test that cannot run here.
 func tools(t *testing.T) kit {
 	t.Helper()
+	needs.UnlessShort(t, "the proving ground")
 	once.Do(func() { missing = assemble() })
 	if missing == nil {
 		return shared

@@ -53,6 +53,7 @@ func needs(t *testing.T) map[string]struct {
 } {
 	t.Setenv("CASTLE_CACHE", t.TempDir())
 	t.Setenv("PATH", t.TempDir())
+	run(t, false)
 	type need = struct {
 		test func(t testing.TB)
 		says string
@@ -62,6 +63,25 @@ func needs(t *testing.T) map[string]struct {
 		"a tool":    {func(t testing.TB) { Tool(t, "etcd") }, "etcd; to build: castle tool etcd"},
 		"programs":  {func(t testing.TB) { Programs(t, "etcd", "tofu") }, "etcd, tofu; to build: castle tool etcd tofu"},
 		"a command": {func(t testing.TB) { Command(t, "nginx-light", "nginx", "nginx2") }, "nginx is not installed: apt-get install --no-install-recommends nginx-light"},
+	}
+}
+
+// run makes this a quick run, or none.
+func run(t *testing.T, quick bool) {
+	before := short
+	short = func() bool { return quick }
+	t.Cleanup(func() { short = before })
+}
+
+func TestAQuickRunLeavesOutWhatNeedsMoreThanGoAndGit(t *testing.T) {
+	for _, require := range []string{"", "1"} {
+		t.Setenv(requireAll, require)
+		for name, need := range needs(t) {
+			run(t, true)
+			if end := of(need.test); name != "anything" && (end.verb != "skip" || !strings.HasPrefix(end.text, "NOT RUN: -short leaves out what needs ")) {
+				t.Errorf("%s: %s %q", name, end.verb, end.text)
+			}
+		}
 	}
 }
 
@@ -93,6 +113,7 @@ func TestATestThatLacksSomethingFailsWhereAllTestsAreRequired(t *testing.T) {
 }
 
 func TestAToolWithoutARecipeIsAMistakeAndNoReasonToSkip(t *testing.T) {
+	run(t, false)
 	t.Setenv(requireAll, "")
 	if end := of(func(t testing.TB) { Tool(t, "no-such-tool") }); end.verb != "fail" || !strings.Contains(end.text, "no-such-tool") {
 		t.Errorf("%s %q", end.verb, end.text)
@@ -100,6 +121,7 @@ func TestAToolWithoutARecipeIsAMistakeAndNoReasonToSkip(t *testing.T) {
 }
 
 func TestRootIsAskedForOfOthersOnly(t *testing.T) {
+	run(t, false)
 	t.Setenv(requireAll, "")
 	want := "skip"
 	if os.Geteuid() == 0 {
@@ -111,6 +133,7 @@ func TestRootIsAskedForOfOthersOnly(t *testing.T) {
 }
 
 func TestBuiltToolsAreFoundInCastlesCache(t *testing.T) {
+	run(t, false)
 	folder := t.TempDir()
 	t.Setenv("CASTLE_CACHE", folder)
 	recipe, err := gotool.Load("kubernetes")

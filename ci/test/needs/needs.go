@@ -1,6 +1,7 @@
 // Package needs is for tests that need what a machine may lack: built tools, a program, root. Such a test is skipped
 // with what is missing and how to get it, and fails where CASTLE_REQUIRE_ALL is set, as CI sets it. It never builds or
-// installs anything itself, which takes minutes.
+// installs anything itself, which takes minutes. With -short, as `make check` has it, all of them are left out: a unit test
+// needs nothing but Go and Git.
 package needs
 
 import (
@@ -33,14 +34,27 @@ func Missing(t testing.TB, format string, args ...any) {
 // does that on.
 func FullRun(t testing.TB, does, machine string) {
 	t.Helper()
+	UnlessShort(t, machine)
 	if os.Getenv(requireAll) == "" {
 		t.Skipf("NOT RUN: %s; set %s=1 on %s", does, requireAll, machine)
+	}
+}
+
+// short tells of a quick run.
+var short = testing.Short
+
+// UnlessShort leaves a test out of a quick run: what completes "needs ".
+func UnlessShort(t testing.TB, what string) {
+	t.Helper()
+	if short() {
+		t.Skipf("NOT RUN: -short leaves out what needs %s", what)
 	}
 }
 
 // Root is for a test that is run by root only; why completes "it needs root, ".
 func Root(t testing.TB, why string) {
 	t.Helper()
+	UnlessShort(t, "root")
 	if os.Geteuid() != 0 {
 		Missing(t, "it needs root, %s", why)
 	}
@@ -49,6 +63,7 @@ func Root(t testing.TB, why string) {
 // Command finds a program of the machine, which may have one of several names, and which a Debian package brings.
 func Command(t testing.TB, debianPackage string, names ...string) string {
 	t.Helper()
+	UnlessShort(t, names[0])
 	for _, name := range names {
 		if file, err := exec.LookPath(name); err == nil {
 			return file
@@ -137,6 +152,7 @@ func Programs(t testing.TB, tools ...string) map[string]string {
 
 func find(t testing.TB, tools ...string) map[string]Built {
 	t.Helper()
+	UnlessShort(t, strings.Join(tools, ", "))
 	found, err := Find(tools...)
 	if lacking := (notBuilt)(nil); errors.As(err, &lacking) {
 		Missing(t, "%v", lacking)

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Formatting, vet and lint, of Go and of the scripts.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+unformatted=$(gofmt -l ci .dagger/*.go)
+if [ -n "$unformatted" ]; then
+	printf 'not formatted, run gofmt -w on:\n%s\n' "$unformatted" >&2
+	exit 1
+fi
+go vet ./...
+go tool staticcheck ./...
+if command -v shellcheck >/dev/null; then
+	shellcheck scripts/*.sh .ci/run
+else
+	echo "shellcheck is not installed: the scripts were not checked" >&2
+	[ -z "${CASTLE_REQUIRE_ALL:-}" ] || exit 1
+fi
