@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,11 +31,7 @@ const (
 // Options are what Up and Dial can be told. The zero value is right for real machines.
 type Options struct {
 	// Event is told what happens, from several goroutines; no value in it is secret.
-	Event func(Event)
-	// Locate asks the hypervisor which addresses a node's virtual machine has. It is called when a node does not answer at
-	// its declared address for some seconds. Without it, or where it knows nothing, the subnet is searched once for a Talos API.
-	Locate func(ctx context.Context, node description.Node) ([]netip.Addr, error)
-
+	Event         func(Event)
 	Poll          time.Duration // between two looks at a machine; 200 ms
 	Silence       time.Duration // how long a node may be silent before the subnet is searched; 90 s
 	NodeDeadline  time.Duration // until each node must answer with its configuration; 10 min

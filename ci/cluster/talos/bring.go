@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +86,7 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 			}
 			away = true
 			last = unwrapped(seen)
-			if err := quiet.look(ctx); err != nil {
+			if err := quiet.look(); err != nil {
 				return "", err
 			}
 		}
@@ -167,23 +165,13 @@ type quiet struct {
 	run      *run
 	node     *node
 	since    time.Time
-	asked    time.Time
 	searched bool
 }
 
-// look gives an error where the node's machine is somewhere else.
-func (q *quiet) look(ctx context.Context) error {
-	length := time.Since(q.since)
-	options := q.run.options
-	if every := min(locateEvery, options.Silence); options.Locate != nil && length > every && time.Since(q.asked) > every {
-		q.asked = time.Now()
-		live, err := options.Locate(ctx, q.node.Node)
-		live = slices.DeleteFunc(live, func(a netip.Addr) bool { return !q.run.cluster.Network.Subnet.Contains(a) })
-		if err == nil && len(live) > 0 && !slices.Contains(live, q.node.Address) {
-			return &DriftError{Node: q.node.Name, Declared: q.node.Address, Live: live, Located: true}
-		}
-	}
-	if length > options.Silence && !q.searched {
+// look gives an error where the node's machine is somewhere else. Proxmox cannot tell: it would have to ask an agent in the
+// machine, and Talos has none by itself.
+func (q *quiet) look() error {
+	if time.Since(q.since) > q.run.options.Silence && !q.searched {
 		q.searched = true
 		if live := q.run.search(); len(live) > 0 {
 			return &DriftError{Node: q.node.Name, Declared: q.node.Address, Live: live}

@@ -26,18 +26,13 @@ func (e *GhostError) Error() string {
 type DriftError struct {
 	Node     string
 	Declared netip.Addr
-	Live     []netip.Addr
-	Located  bool // the hypervisor says that Live is this node's; else Live was found by a search of the subnet
+	Live     []netip.Addr // found by a search of the subnet
 }
 
 func (e *DriftError) Error() string {
 	var live []string
 	for _, address := range e.Live {
 		live = append(live, address.String())
-	}
-	if e.Located {
-		return fmt.Sprintf("%s is declared at %s but its machine has the address %s: give the virtual machine its static address, or correct the description",
-			e.Node, e.Declared, strings.Join(live, ", "))
 	}
 	return fmt.Sprintf("%s does not answer at its declared address %s, while a Talos machine that no node declares answers at %s: give the virtual machine its static address, or correct the description",
 		e.Node, e.Declared, strings.Join(live, ", "))

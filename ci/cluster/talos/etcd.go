@@ -82,12 +82,6 @@ func (a *Access) EtcdQuorum(ctx context.Context) (Quorum, error) {
 	return quorum, fmt.Errorf("no control plane of %s answers: %w", a.cluster.Name, errors.Join(failures...))
 }
 
-// Members is etcd's member list.
-func (a *Access) Members(ctx context.Context) ([]Member, error) {
-	quorum, err := a.EtcdQuorum(ctx)
-	return quorum.Members, err
-}
-
 // dataDir is what is known about a control plane's etcd data directory.
 type dataDir int
 

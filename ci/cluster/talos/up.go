@@ -28,7 +28,6 @@ const (
 	errorGrace                              = 2 * time.Second
 	reapply                                 = 20 * time.Second
 	foreignLooks, strangerLooks             = 5, 5
-	locateEvery                             = 5 * time.Second
 )
 
 // Event is something that happened in Up. "waiting" comes when what is waited for changes, not at every look.
