@@ -2,6 +2,8 @@
 package credentials
 
 import (
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+
 	"context"
 
 	"tazlab.net/castle/ci/cluster/run"
@@ -34,7 +36,7 @@ func Talosconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, config, err := talos.Configs(cluster.Description, access.Bundle)
+	_, config, err := machineconfig.Configs(cluster.Description, access.Bundle)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+
 	"context"
 	"os"
 	"sync"
@@ -9,14 +11,13 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
-	"tazlab.net/castle/ci/cluster/talos"
 )
 
 // Access is what the secrets give access to.
 type Access struct {
 	Values *secrets.Values
-	Bundle *talos.Bundle
-	Kube   talos.Kube
+	Bundle *machineconfig.Bundle
+	Kube   machineconfig.Kube
 
 	machines string // the machine secrets as they are kept, YAML
 	// encryption is the value of TF_ENCRYPTION, derived once: stretching the passphrase takes a good part of a second, and
@@ -26,11 +27,11 @@ type Access struct {
 
 // newAccess derives what the secrets give access to; machines is the machine secrets as YAML.
 func newAccess(described *description.Cluster, values *secrets.Values, machines string) (*Access, error) {
-	bundle, err := talos.ParseSecrets([]byte(machines))
+	bundle, err := machineconfig.ParseSecrets([]byte(machines))
 	if err != nil {
 		return nil, err
 	}
-	kube, _, err := talos.AdminKube(described, bundle, adminTTL)
+	kube, err := machineconfig.AdminKube(described, bundle, adminTTL)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (a *Access) Secret() []string {
 // and with keep stored there, before anything is built that would be lost without them.
 func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {
 	// A second or two of a processor's time, which Infisical's answers take anyway.
-	machines := sync.OnceValues(func() ([]byte, error) { return talos.NewSecrets(c.Description) })
+	machines := sync.OnceValues(func() ([]byte, error) { return machineconfig.NewSecrets(c.Description) })
 	if keep {
 		go machines() // its error is found when they are asked for
 	}

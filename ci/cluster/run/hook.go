@@ -1,6 +1,8 @@
 package run
 
 import (
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +90,7 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 	}
 	env := gates.Env{Kube: kube, Cluster: h.description}
 	if gate == layers.Platform {
-		bundle, err := talos.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
+		bundle, err := machineconfig.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
 		if err != nil {
 			return err
 		}
@@ -138,7 +140,7 @@ func (q Quorum) EtcdQuorum(ctx context.Context) (string, bool, error) {
 
 // TalosUp configures the machines and bootstraps etcd, and notes each step.
 func (h *Hook) TalosUp(ctx context.Context) error {
-	bundle, err := talos.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
+	bundle, err := machineconfig.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package talos
 
 import (
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -79,9 +81,9 @@ type node struct {
 }
 
 // Dial prepares access to the nodes of a cluster. It contacts nobody; Close when done.
-func Dial(c *description.Cluster, bundle *Bundle, options Options) (*Access, error) {
+func Dial(c *description.Cluster, bundle *machineconfig.Bundle, options Options) (*Access, error) {
 	options = options.withDefaults()
-	certificate, err := bundle.GenerateTalosAPIClientCertificateWithTTL(role.MakeSet(role.Admin), accessTTL+clockSkew)
+	certificate, err := bundle.GenerateTalosAPIClientCertificateWithTTL(role.MakeSet(role.Admin), accessTTL+machineconfig.ClockSkew)
 	if err != nil {
 		return nil, fmt.Errorf("sign an administrator's certificate for the machines of %s: %w", c.Name, err)
 	}
@@ -242,3 +244,18 @@ func contains(err error, texts ...string) bool {
 }
 
 func encode(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
+
+// Kubeconfig is an administrator's kubeconfig made by the first control plane that answers, valid for a year.
+func (a *Access) Kubeconfig(ctx context.Context) ([]byte, error) {
+	var failures []error
+	for _, node := range a.controlPlanes() {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		data, err := node.client.Kubeconfig(ctx)
+		cancel()
+		if err == nil {
+			return data, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", node.Name, err))
+	}
+	return nil, fmt.Errorf("no control plane of %s gave a kubeconfig: %w", a.cluster.Name, errors.Join(failures...))
+}

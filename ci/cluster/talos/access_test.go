@@ -1,6 +1,9 @@
 package talos_test
 
 import (
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"tazlab.net/castle/ci/cluster/talos"
 )
@@ -96,38 +99,28 @@ func TestTheKubeconfigOfTheMachinesAndOursHaveTheSameAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube, ours, err := talos.AdminKube(w.cluster, w.bundle, time.Hour)
+	kube, err := machineconfig.AdminKube(w.cluster, w.bundle, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string][]byte{"theirs": theirs, "ours": ours} {
-		var parsed struct {
-			Clusters []struct {
-				Cluster struct {
-					Server string
-					CA     string `yaml:"certificate-authority-data"`
-				}
-			}
-			Users []struct {
-				User struct {
-					Cert string `yaml:"client-certificate-data"`
-				}
-			}
+	checkAdministrator(t, "ours", kube.Cert, kube.CA)
+	parsed, err := clientcmd.Load(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range parsed.Clusters {
+		if cluster.Server != kube.Host || cluster.Server != "https://"+w.cluster.Endpoint.String()+":6443" {
+			t.Errorf("server %s", cluster.Server)
 		}
-		if err := yaml.Unmarshal(text, &parsed); err != nil {
-			t.Fatal(err)
+		if !bytes.Equal(cluster.CertificateAuthorityData, kube.CA) {
+			t.Error("they have another authority")
 		}
-		if server := parsed.Clusters[0].Cluster.Server; server != kube.Host || server != "https://"+w.cluster.Endpoint.String()+":6443" {
-			t.Errorf("%s: server %s", name, server)
-		}
-		if parsed.Clusters[0].Cluster.CA != base64.StdEncoding.EncodeToString(kube.CA) {
-			t.Errorf("%s has another authority", name)
-		}
-		data, err := base64.StdEncoding.DecodeString(parsed.Users[0].User.Cert)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkAdministrator(t, name, data, kube.CA)
+	}
+	for _, user := range parsed.AuthInfos {
+		checkAdministrator(t, "theirs", user.ClientCertificateData, kube.CA)
+	}
+	if len(parsed.Clusters) != 1 || len(parsed.AuthInfos) != 1 {
+		t.Errorf("%d clusters and %d users", len(parsed.Clusters), len(parsed.AuthInfos))
 	}
 }
 
@@ -211,7 +204,7 @@ func TestTheTalosconfigOpensTheMachines(t *testing.T) {
 	w := newWorld(t, homelab(t, 0))
 	w.powerOn()
 	w.mustCreate()
-	_, config, err := talos.Configs(w.cluster, w.bundle)
+	_, config, err := machineconfig.Configs(w.cluster, w.bundle)
 	if err != nil {
 		t.Fatal(err)
 	}

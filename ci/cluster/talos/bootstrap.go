@@ -20,7 +20,7 @@ import (
 // either was in maintenance mode in this run, or says that its etcd is not running and that its data directory is empty. A
 // second bootstrap would make a second cluster. The first in the description's order that is ready is taken; a call that
 // left its etcd untouched is repeated there.
-func (f *former) candidate(views []view) int {
+func (f *founder) candidate(views []view) int {
 	for i, v := range views {
 		if len(v.members) > 0 || v.data == dataFull || v.state == running {
 			return -1
@@ -45,7 +45,7 @@ func (v view) blank() bool { return v.err == nil && v.data == dataEmpty && v.sta
 // underWay tells whether an earlier run, which ended before it saw the effect, has bootstrapped a control plane. Its data
 // directory stays empty until it has etcd's image; it must not be disturbed, and no other one be bootstrapped. A machine that
 // was in maintenance mode in this run cannot be one. What is not known now counts as so, and is asked again.
-func (f *former) underWay(ctx context.Context) bool {
+func (f *founder) underWay(ctx context.Context) bool {
 	if !f.called.IsZero() {
 		return false // this run knows whom it called
 	}
@@ -62,7 +62,7 @@ func (f *former) underWay(ctx context.Context) bool {
 }
 
 // bootstrap calls a control plane once. What can pass is told as no error: the next look decides.
-func (f *former) bootstrap(ctx context.Context, at int, seen view) error {
+func (f *founder) bootstrap(ctx context.Context, at int, seen view) error {
 	n := f.nodes[at]
 	s := f.begin(StepBootstrap, n.Name)
 	call, cancel := context.WithTimeout(ctx, callTimeout)
@@ -99,7 +99,7 @@ func (f *former) bootstrap(ctx context.Context, at int, seen view) error {
 }
 
 // call notes whom a call has reached, or may have.
-func (f *former) call(at int, seen view) {
+func (f *founder) call(at int, seen view) {
 	f.called, f.chosen, f.before = time.Now(), at, seen.mark
 }
 

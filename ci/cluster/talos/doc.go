@@ -1,6 +1,6 @@
-// Package talos makes Talos machines into a Kubernetes control plane through their API: machine configuration, etcd's
-// bootstrap, and what etcd and the machines say about themselves. It never touches the virtual machines' hypervisor and
-// never writes a secret to a disk.
+// Package talos makes Talos machines into a Kubernetes control plane through their API: it gives them their configuration,
+// bootstraps etcd, and tells what etcd and the machines say about themselves. It never touches the virtual machines'
+// hypervisor and never writes a secret to a disk.
 //
 // Up is the whole way. All nodes go in parallel, each from "nobody answers" over maintenance mode to the configured API;
 // meanwhile one coordinator watches the control planes and bootstraps etcd once, when it is proven that no control plane

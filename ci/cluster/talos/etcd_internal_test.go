@@ -65,7 +65,7 @@ func TestAQuorumIsCompleteOnlyWithoutAnyProblem(t *testing.T) {
 func TestMembersThatMustNotBeAreNamedWhenTheyStay(t *testing.T) {
 	nodes, views := threeViews()
 	everywhere(views, append(views[0].members, &machine.EtcdMember{Id: 9, PeerUrls: views[0].members[1].PeerUrls}))
-	f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 	quorum := judge(nodes, views)
 	for look := 1; look < strangerLooks; look++ {
 		if err := f.ghosts(views, quorum); err != nil {
@@ -82,7 +82,7 @@ func TestTwoEtcdsUnderOnePKIAreNamed(t *testing.T) {
 	nodes, views := threeViews()
 	views[2].members = []*machine.EtcdMember{{Id: 7, Hostname: "cp-3", PeerUrls: []string{"https://192.0.2.13:2380"}}}
 	views[2].status = &machine.EtcdMemberStatus{MemberId: 7, Leader: 7}
-	f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 	var err error
 	for range strangerLooks {
 		err = f.ghosts(views, judge(nodes, views))
@@ -108,7 +108,7 @@ func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
 		"the others run":                          {others: view{state: running, data: dataFull}},
 		"the others were blank and hold data now": {others: view{state: "Preparing", data: dataFull}, fresh: true},
 	} {
-		f := &former{run: &run{progress: map[string]progress{}}, nodes: nodes}
+		f := &founder{run: &run{progress: map[string]progress{}}, nodes: nodes}
 		for _, n := range nodes {
 			f.progress[n.Name] = progress{fresh: c.fresh}
 		}
@@ -125,7 +125,7 @@ func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
 func TestTheControlPlaneThatIsReadyFirstIsBootstrapped(t *testing.T) {
 	nodes, _ := threeViews()
 	empty, silent, starting := view{state: "Preparing", data: dataEmpty}, view{err: errSilent}, view{state: "Preparing"}
-	f := &former{run: &run{progress: map[string]progress{}}, nodes: nodes}
+	f := &founder{run: &run{progress: map[string]progress{}}, nodes: nodes}
 	for _, n := range nodes {
 		f.progress[n.Name] = progress{fresh: true}
 	}
@@ -157,7 +157,7 @@ func TestOnlyTheControlPlaneThatWasCalledIsCalledAgain(t *testing.T) {
 		"its etcd began anew":              {second: view{state: "Preparing", data: dataEmpty, mark: "anew"}, since: time.Minute, want: -1},
 		"it does not answer any more":      {second: view{err: errSilent}, since: time.Minute, want: -1},
 	} {
-		f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+		f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 		for _, n := range nodes {
 			f.progress[n.Name] = progress{fresh: true}
 		}
@@ -177,7 +177,7 @@ func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = nodes[1].client.Close() }()
-	f := &former{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 	empty := view{state: "Preparing", data: dataEmpty}
 	if err := f.bootstrap(t.Context(), 1, empty); err != nil {
 		t.Fatal(err)

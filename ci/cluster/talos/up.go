@@ -1,6 +1,8 @@
 package talos
 
 import (
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +71,7 @@ func (r Report) Changed() bool {
 // maintenance mode, configured, or complete, where it changes nothing. It ends when etcd's own member list shows every
 // control plane as a healthy voter under one leader and every node answers with its configuration, or with the errors of all
 // nodes that cannot get there: GhostError, DriftError, SilentError (errors.As finds them). The Report tells how far it came.
-func Up(ctx context.Context, c *description.Cluster, bundle *Bundle, options Options) (Report, error) {
+func Up(ctx context.Context, c *description.Cluster, bundle *machineconfig.Bundle, options Options) (Report, error) {
 	access, err := Dial(c, bundle, options)
 	if err != nil {
 		return Report{}, err
@@ -99,8 +101,8 @@ type progress struct {
 	took       time.Duration
 }
 
-func (a *Access) up(ctx context.Context, bundle *Bundle) (Report, error) {
-	configs, _, err := Configs(a.cluster, bundle)
+func (a *Access) up(ctx context.Context, bundle *machineconfig.Bundle) (Report, error) {
+	configs, _, err := machineconfig.Configs(a.cluster, bundle)
 	if err != nil {
 		return Report{}, err
 	}

@@ -1,6 +1,8 @@
 package talos_test
 
 import (
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,7 +31,7 @@ import (
 type world struct {
 	t       *testing.T
 	cluster *description.Cluster
-	bundle  *talos.Bundle
+	bundle  *machineconfig.Bundle
 	profile profile.Profile
 	state   string
 	fleet   *sandbox.Fleet
@@ -83,7 +85,7 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 
 // commonSecrets are those that worlds begin with: making an RSA key takes a second.
 var commonSecrets = sync.OnceValues(func() ([]byte, error) {
-	return talos.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.0"}})
+	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.0"}})
 })
 
 func (w *world) use(secrets []byte, err error) {
@@ -91,7 +93,7 @@ func (w *world) use(secrets []byte, err error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if w.bundle, err = talos.ParseSecrets(secrets); err != nil {
+	if w.bundle, err = machineconfig.ParseSecrets(secrets); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -99,7 +101,7 @@ func (w *world) use(secrets []byte, err error) {
 // renew makes new secrets, as for another cluster.
 func (w *world) renew() {
 	w.t.Helper()
-	w.use(talos.NewSecrets(w.cluster))
+	w.use(machineconfig.NewSecrets(w.cluster))
 }
 
 func (w *world) open() {

@@ -1,4 +1,6 @@
-package talos
+// Package machineconfig makes what a cluster's machines and clients are given: its secrets, each machine's configuration, and
+// administrators' certificates. It asks no machine and writes nothing to a disk.
+package machineconfig
 
 import (
 	"errors"

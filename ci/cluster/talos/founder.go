@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// former makes etcd out of the control planes: it bootstraps the one that is ready first, once, and waits until etcd's
+// founder founds etcd on the control planes: it bootstraps the one that is ready first, once, and waits until etcd's
 // member list is complete.
-type former struct {
+type founder struct {
 	*run
 	nodes []*node // control planes
 
@@ -24,7 +24,7 @@ type former struct {
 
 // form ends when the quorum is complete.
 func (r *run) form(ctx context.Context) error {
-	f := &former{run: r, nodes: r.controlPlanes()}
+	f := &founder{run: r, nodes: r.controlPlanes()}
 	s := r.begin(StepEtcd, "")
 	for {
 		views := r.observe(ctx, false)
@@ -65,7 +65,7 @@ func (q Quorum) brief() string {
 }
 
 // ghosts names what no waiting mends.
-func (f *former) ghosts(views []view, quorum Quorum) error {
+func (f *founder) ghosts(views []view, quorum Quorum) error {
 	var found []error
 
 	// Data of an etcd that this cluster cannot have written: the machine was in maintenance mode in this run, and there has been no
@@ -111,7 +111,7 @@ func (f *former) ghosts(views []view, quorum Quorum) error {
 }
 
 // stuck ends a wait for an etcd that nothing starts, such as bootstrap calls without any effect.
-func (f *former) stuck(views []view) error {
+func (f *founder) stuck(views []view) error {
 	if f.ready.IsZero() {
 		for _, n := range f.nodes {
 			if f.seen(n).configured.IsZero() {
@@ -132,7 +132,7 @@ func (f *former) stuck(views []view) error {
 }
 
 // late names control planes that did not become members in time.
-func (f *former) late(views []view, quorum Quorum) error {
+func (f *founder) late(views []view, quorum Quorum) error {
 	var found []error
 	for i, v := range views {
 		n := f.nodes[i]

@@ -1,4 +1,4 @@
-package talos
+package machineconfig
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 // etcd, tokens and encryption keys.
 type Bundle = secrets.Bundle
 
-// clockSkew is how far a machine's clock may be behind before it has reached its time server. Certificates begin that
+// ClockSkew is how far a machine's clock may be behind before it has reached its time server. Certificates begin that
 // much earlier.
-const clockSkew = time.Hour
+const ClockSkew = time.Hour
 
 // NewSecrets makes the secrets of a new cluster, as YAML that ParseSecrets reads. Two calls give different secrets: keep
 // the first.
@@ -50,7 +50,7 @@ func ParseSecrets(data []byte) (*Bundle, error) {
 	return bundle, nil
 }
 
-func backdated() secrets.Clock { return secrets.NewFixedClock(time.Now().Add(-clockSkew)) }
+func backdated() secrets.Clock { return secrets.NewFixedClock(time.Now().Add(-ClockSkew)) }
 
 // contract is the generation of configuration documents that the cluster's version of Talos reads.
 func contract(c *description.Cluster) (*talosconfig.VersionContract, error) {

@@ -1,22 +1,28 @@
-package talos_test
+package machineconfig_test
 
 import (
 	"bytes"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
+// commonSecrets serve all tests: making an RSA key takes a second.
+var commonSecrets = sync.OnceValues(func() ([]byte, error) {
+	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.0"}})
+})
+
 // described is a description that ships with the program.
-func described(t *testing.T, name string) (*description.Cluster, *talos.Bundle) {
+func described(t *testing.T, name string) (*description.Cluster, *machineconfig.Bundle) {
 	t.Helper()
-	data, err := os.ReadFile("../../../terragrunt/live/" + name + "/cluster.yaml")
+	data, err := os.ReadFile("../../../../terragrunt/live/" + name + "/cluster.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +34,7 @@ func described(t *testing.T, name string) (*description.Cluster, *talos.Bundle) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := talos.ParseSecrets(secrets)
+	bundle, err := machineconfig.ParseSecrets(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +43,7 @@ func described(t *testing.T, name string) (*description.Cluster, *talos.Bundle) 
 
 func TestTheMachineConfigurationSaysWhatTheDescriptionSays(t *testing.T) {
 	c, bundle := described(t, "blue")
-	configs, _, err := talos.Configs(c, bundle)
+	configs, _, err := machineconfig.Configs(c, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +120,7 @@ func TestTheMachineConfigurationSaysWhatTheDescriptionSays(t *testing.T) {
 func TestTheSameDescriptionGivesTheSameBytes(t *testing.T) {
 	c, bundle := described(t, "sandbox")
 	texts := func() map[string]string {
-		configs, _, err := talos.Configs(c, bundle)
+		configs, _, err := machineconfig.Configs(c, bundle)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +152,7 @@ func TestVersionsThatDoNotGoTogetherAreRefused(t *testing.T) {
 	} {
 		c, bundle := described(t, "sandbox")
 		c.Talos.Version, c.Kubernetes.Version = wrong.talos, wrong.kubernetes
-		if _, _, err := talos.Configs(c, bundle); err == nil || !strings.Contains(err.Error(), wrong.says) {
+		if _, _, err := machineconfig.Configs(c, bundle); err == nil || !strings.Contains(err.Error(), wrong.says) {
 			t.Errorf("talos %s with kubernetes %s: %v", wrong.talos, wrong.kubernetes, err)
 		}
 	}
@@ -157,7 +163,7 @@ func TestBrokenSecretsAreRefusedWithoutAValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := talos.ParseSecrets(secrets)
+	bundle, err := machineconfig.ParseSecrets(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +173,7 @@ func TestBrokenSecretsAreRefusedWithoutAValue(t *testing.T) {
 		bytes.Replace(secrets, []byte("bootstraptoken"), []byte("otherword"), 1),
 		append([]byte("cluster: [\n"), secrets...),
 	} {
-		_, err := talos.ParseSecrets(broken)
+		_, err := machineconfig.ParseSecrets(broken)
 		if err == nil {
 			t.Errorf("accepted: %.30s", broken)
 			continue
