@@ -18,10 +18,10 @@ func BenchmarkGateLatency(b *testing.B) {
 	var samples []time.Duration
 	for b.Loop() {
 		gate := watchGate(b, "networking-webhook", env, time.Minute)
-		gate.sees("connect: connection refused")
+		gate.Sees("connect: connection refused")
 		time.Sleep(rand.N(3 * askEvery)) // so that the moment is not in step with the tries
 		webhook.Serve()
-		samples = append(samples, gate.opens())
+		samples = append(samples, gate.Opens())
 		webhook.Stop()
 	}
 	slices.Sort(samples)

@@ -25,8 +25,8 @@ func TestOnlyTheWebhooksRefuseTheProbes(t *testing.T) {
 		if probe.RefusedBy != "" {
 			want = "webhook " + probe.RefusedBy + " is not called yet"
 		}
-		if result.seen != want {
-			t.Errorf("%s: %q, want %q", probe.Object.GetKind(), result.seen, want)
+		if result.Seen != want {
+			t.Errorf("%s: %q, want %q", probe.Object.GetKind(), result.Seen, want)
 		}
 	}
 }
@@ -36,7 +36,7 @@ func TestTheEngineGateHoldsUntilBothWebhooksAnswer(t *testing.T) {
 	server.InstallCRDs("external-secrets", "_externalsecrets", "_clustersecretstores")
 	putSlice(server, "external-secrets", "external-secrets-webhook", "true")
 	gate := watchGate(t, "engine-webhook", Env{Kube: connect(t, server)}, time.Minute)
-	gate.sees("webhook validate.clustersecretstore.external-secrets.io is not called yet")
+	gate.Sees("webhook validate.clustersecretstore.external-secrets.io is not called yet")
 	stores := server.Register("validate.clustersecretstore.external-secrets.io", clusterStores, func(store *unstructured.Unstructured) string {
 		data, _, _ := unstructured.NestedSlice(store.Object, "spec", "provider", "fake", "data")
 		if data[0].(map[string]any)["key"] == "" {
@@ -45,29 +45,29 @@ func TestTheEngineGateHoldsUntilBothWebhooksAnswer(t *testing.T) {
 		return ""
 	})
 	stores.Serve()
-	gate.sees("webhook validate.externalsecret.external-secrets.io is not called yet")
+	gate.Sees("webhook validate.externalsecret.external-secrets.io is not called yet")
 	secrets := server.Register("validate.externalsecret.external-secrets.io", externalSecrets, func(secret *unstructured.Unstructured) string {
 		if data, _, _ := unstructured.NestedSlice(secret.Object, "spec", "data"); len(data) == 0 {
 			return "either data or dataFrom should be specified"
 		}
 		return ""
 	})
-	gate.sees("connect: connection refused")
+	gate.Sees("connect: connection refused")
 	secrets.Serve()
-	gate.opens()
+	gate.Opens()
 }
 
 func TestAnExternalSecretOfAnOlderGenerationIsNotSynced(t *testing.T) {
 	server := shared.Server(t)
 	server.InstallCRDs("external-secrets", "_externalsecrets", "_clustersecretstores")
 	gate := watchGate(t, "engine", Env{Kube: connect(t, server)}, time.Minute)
-	gate.sees("does not exist yet")
+	gate.Sees("does not exist yet")
 	store := func(ready string) {
 		server.Put(clusterStores, `{apiVersion: external-secrets.io/v1, kind: ClusterSecretStore, metadata: {name: infisical},
 			spec: {provider: {fake: {data: [{key: a, value: b}]}}}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: InvalidProviderConfig, message: "401 from Infisical"}]}}`)
 	}
 	store("False")
-	gate.sees("Ready is False: InvalidProviderConfig: 401 from Infisical")
+	gate.Sees("Ready is False: InvalidProviderConfig: 401 from Infisical")
 	store("True")
 	secret := func(key, version string) {
 		server.Put(externalSecrets, `{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: castle-proof, namespace: external-secrets},
@@ -75,10 +75,10 @@ func TestAnExternalSecretOfAnOlderGenerationIsNotSynced(t *testing.T) {
 			status: {syncedResourceVersion: "`+version+`", conditions: [{type: Ready, status: "True", reason: SecretSynced}]}}`)
 	}
 	secret("a", "0-x")
-	gate.sees("synced before its generation 1")
-	gate.staysShut(200 * time.Millisecond)
+	gate.Sees("synced before its generation 1")
+	gate.StaysShut(200 * time.Millisecond)
 	secret("b", "2-x")
-	gate.opens()
+	gate.Opens()
 }
 
 func TestTheStorageGateWantsTheDefaultClassAndARunningManager(t *testing.T) {
@@ -90,7 +90,7 @@ func TestTheStorageGateWantsTheDefaultClassAndARunningManager(t *testing.T) {
 		server.Put(storageClasses, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: longhorn"+annotations+"}, provisioner: driver.longhorn.io}")
 	}
 	class("")
-	gate.sees("exists, but is not the default")
+	gate.Sees("exists, but is not the default")
 	class(`, annotations: {storageclass.kubernetes.io/is-default-class: "true"}`)
 	manager := func(status string) {
 		server.Put(daemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: longhorn-manager, namespace: longhorn-system},
@@ -98,13 +98,13 @@ func TestTheStorageGateWantsTheDefaultClassAndARunningManager(t *testing.T) {
 			status: {observedGeneration: 1, currentNumberScheduled: 0, numberMisscheduled: 0, `+status+`}}`)
 	}
 	manager("desiredNumberScheduled: 0, numberReady: 0")
-	gate.sees("scheduled on no node yet")
+	gate.Sees("scheduled on no node yet")
 	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1, numberReady: 1")
-	gate.sees("Available: 1/2")
+	gate.Sees("Available: 1/2")
 	server.Put(csiDrivers, "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: driver.longhorn.io}, spec: {}}")
-	gate.staysShut(200 * time.Millisecond)
+	gate.StaysShut(200 * time.Millisecond)
 	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2, numberReady: 2")
-	gate.opens()
+	gate.Opens()
 }
 
 func TestAPoolIsAcceptedWhenMetalLBCountsIt(t *testing.T) {
@@ -117,9 +117,9 @@ func TestAPoolIsAcceptedWhenMetalLBCountsIt(t *testing.T) {
 	}
 	put("")
 	server.Put(advertisements, "{apiVersion: metallb.io/v1beta1, kind: L2Advertisement, metadata: {name: castle, namespace: metallb-system}, spec: {}}")
-	gate.sees("MetalLB has not taken it up yet")
+	gate.Sees("MetalLB has not taken it up yet")
 	put(", status: {assignedIPv4: 0, assignedIPv6: 0, availableIPv4: 256, availableIPv6: 0}")
-	gate.opens()
+	gate.Opens()
 }
 
 func TestFluxsControllersAreAllWaitedFor(t *testing.T) {
@@ -129,15 +129,15 @@ func TestFluxsControllersAreAllWaitedFor(t *testing.T) {
 	server.InstallCRDs("flux-source", "gitrepositories", "helmrepositories")
 	server.InstallCRDs("flux-kustomize", "kustomizations")
 	server.InstallCRDs("flux-helm", "helmreleases")
-	gate.sees("0 of 3 ready; source-controller: does not exist yet")
+	gate.Sees("0 of 3 ready; source-controller: does not exist yet")
 	for _, name := range []string{"source-controller", "kustomize-controller", "helm-controller"} {
-		gate.staysShut(50 * time.Millisecond)
+		gate.StaysShut(50 * time.Millisecond)
 		server.Put(deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: `+name+`, namespace: flux-system},
 			spec: {selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: c}]}}},
 			status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
 			conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}}`)
 	}
-	gate.opens()
+	gate.Opens()
 }
 
 func TestAFailedCallIsToldByItsCause(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tazlab.net/castle/ci/test/kubetest"
+	"tazlab.net/castle/ci/test/waittest"
 )
 
 const (
@@ -89,28 +90,28 @@ func (f flux) blog(image, available string) {
 func TestTheHandOverHoldsUntilEveryKustomizationHasTheSourcesRevision(t *testing.T) {
 	server := withFlux(t)
 	gate := watchGate(t, "gitops", Env{Kube: connect(t, server.Server)}, time.Minute)
-	gate.sees("does not exist yet")
+	gate.Sees("does not exist yet")
 
 	// flux-needs-secret: the cause stands in what is seen.
 	server.source("False", "GitOperationFailed", "", "")
-	gate.sees("Ready is False: GitOperationFailed: failed to checkout and determine revision: authentication required")
+	gate.Sees("Ready is False: GitOperationFailed: failed to checkout and determine revision: authentication required")
 
 	server.source("True", "Succeeded", newRevision, "")
-	gate.sees("Kustomization flux-system does not exist yet")
+	gate.Sees("Kustomization flux-system does not exist yet")
 	server.kustomization("flux-system", "True", oldRevision)
-	gate.sees("flux-system: ready at " + oldRevision)
+	gate.Sees("flux-system: ready at " + oldRevision)
 	server.kustomization("apps", "False", "")
 	server.kustomization("flux-system", "True", newRevision)
-	gate.sees("1 of 2 ready; apps: Ready is False: Said: said so at " + newRevision)
-	gate.staysShut(300 * time.Millisecond)
+	gate.Sees("1 of 2 ready; apps: Ready is False: Said: said so at " + newRevision)
+	gate.StaysShut(300 * time.Millisecond)
 	server.kustomization("apps", "True", newRevision)
-	gate.opens()
+	gate.Opens()
 }
 
 func TestAFailedHandOverNamesTheCause(t *testing.T) {
 	server := withFlux(t)
 	server.source("False", "GitOperationFailed", "", "")
-	err := watchGate(t, "gitops", Env{Kube: connect(t, server.Server)}, time.Second).fails()
+	err := watchGate(t, "gitops", Env{Kube: connect(t, server.Server)}, time.Second).Fails()
 	for _, part := range []string{
 		"waiting for GitRepository flux-system: Ready is False: GitOperationFailed: failed to checkout",
 		"authentication required, 1s; look at: kubectl -n flux-system describe gitrepository flux-system",
@@ -145,23 +146,24 @@ func (f flux) asked(t *testing.T, kube *Kube, kustomization bool, last string) s
 
 // rolling is a wait for a rollout whose outcome can be looked at when it has ended.
 type rolling struct {
-	*watching
-	seen Rollout
+	*waittest.Wait
+	seen Seen
 }
 
-func beginRollout(t *testing.T, env Env) *rolling {
-	w := &rolling{watching: &watching{t: t, fresh: make(chan struct{}, 1), ended: make(chan error, 1)}}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	go func() {
-		seen, err := WaitRollout(ctx, env, time.Minute, w.event)
-		w.seen = seen
-		w.ended <- err
-	}()
-	return w
+func beginRollout(t *testing.T, client *Kube, wanted Wanted) *rolling {
+	r := &rolling{}
+	r.Wait = waittest.Begin(t, func(ctx context.Context, saw func(string)) (err error) {
+		r.seen, err = WaitRollout(ctx, client, wanted, Options{Timeout: time.Minute, Events: func(event Event) {
+			if event.Phase == PhaseWaiting {
+				saw(event.Seen)
+			}
+		}})
+		return err
+	})
+	return r
 }
 
-func ofNew(kube *Kube) Env { return Env{Kube: kube, Revision: newCommit, Image: "registry/blog:new"} }
+var ofNew = Wanted{Revision: newCommit, Image: "registry/blog:new"}
 
 func TestARolloutIsAskedForAndSeenThrough(t *testing.T) {
 	server := withFlux(t)
@@ -170,20 +172,20 @@ func TestARolloutIsAskedForAndSeenThrough(t *testing.T) {
 	server.kustomization("flux-system", "True", oldRevision)
 	server.kustomization("apps", "True", oldRevision)
 	server.blog("registry/blog:old", "available")
-	rollout := beginRollout(t, ofNew(kube))
+	rollout := beginRollout(t, kube, ofNew)
 
 	server.asked(t, kube, false, "")
-	rollout.sees("at " + oldRevision + ", not yet at " + newCommit)
+	rollout.Sees("at " + oldRevision + ", not yet at " + newCommit)
 	server.source("True", "Succeeded", newRevision, "")
 	server.asked(t, kube, true, "")
-	rollout.sees("Kustomization apps: ready at " + oldRevision)
+	rollout.Sees("Kustomization apps: ready at " + oldRevision)
 	server.blog("registry/blog:new", "not yet")
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.StaysShut(300 * time.Millisecond)
 	server.blog("registry/blog:new", "available")
-	if took := rollout.opens(); took > time.Second {
+	if took := rollout.Opens(); took > time.Second {
 		t.Errorf("noticed %s after the pod was available", took)
 	}
-	if want := (Rollout{newRevision, "registry/blog:new"}); rollout.seen != want {
+	if want := (Seen{newRevision, "registry/blog:new"}); rollout.seen != want {
 		t.Errorf("saw %v, want %v", rollout.seen, want)
 	}
 }
@@ -195,15 +197,15 @@ func TestARolloutThatWasReplacedEndsTheWait(t *testing.T) {
 	server.kustomization("flux-system", "True", oldRevision)
 	server.kustomization("apps", "True", oldRevision)
 	server.blog("registry/blog:old", "available")
-	rollout := beginRollout(t, ofNew(kube))
+	rollout := beginRollout(t, kube, ofNew)
 
 	token := server.asked(t, kube, false, "")
 	server.source("True", "Succeeded", laterCommit, token)
-	rollout.sees("at " + laterCommit + ", which came after " + newCommit)
+	rollout.Sees("at " + laterCommit + ", which came after " + newCommit)
 	server.blog("registry/blog:newer", "available")
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.StaysShut(300 * time.Millisecond)
 	server.kustomization("apps", "True", laterCommit)
-	err := rollout.fails()
+	err := rollout.Fails()
 	if _, ok := errors.AsType[*Impossible](err); !ok || !strings.Contains(err.Error(), "the image is registry/blog:newer") {
 		t.Errorf("the error is %T %v, want an *Impossible that names the other image", err, err)
 	}
@@ -216,7 +218,7 @@ func TestASuspendedSourceEndsTheWait(t *testing.T) {
 	server.kustomization("flux-system", "True", oldRevision)
 	server.Put(gitRepositories, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system},
 		spec: {url: "https://192.0.2.12/tazlab-k8s.git", interval: 1m, suspend: true}}`)
-	if err := beginRollout(t, ofNew(kube)).fails(); !strings.Contains(err.Error(), "flux resume source git flux-system") {
+	if err := beginRollout(t, kube, ofNew).Fails(); !strings.Contains(err.Error(), "flux resume source git flux-system") {
 		t.Errorf("the error does not say how to go on: %v", err)
 	}
 }
@@ -225,9 +227,9 @@ func TestABlogGateWantsTheExactImage(t *testing.T) {
 	server := withFlux(t)
 	server.blog("registry/blog:old", "available")
 	gate := watchGate(t, "blog", Env{Kube: connect(t, server.Server), Image: "registry/blog:new"}, time.Minute)
-	gate.sees("its image is registry/blog:old, not registry/blog:new")
+	gate.Sees("its image is registry/blog:old, not registry/blog:new")
 	server.blog("registry/blog:new", "available")
-	gate.opens()
+	gate.Opens()
 }
 
 func TestPodsOfAnOlderGenerationAreNotAvailable(t *testing.T) {

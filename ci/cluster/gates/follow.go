@@ -143,8 +143,9 @@ func (f *follower) follow(ctx context.Context, i int) {
 			seen := fmt.Sprintf("cannot read %s: %v", f.targets[i].Resource.Resource, brief(err))
 			if apierrors.IsNotFound(err) && fatal == nil {
 				bounded, cancel := context.WithTimeout(ctx, listTimeout)
-				seen, fatal = f.kube.unknownKind(bounded, f.targets[i].Resource)
+				answer := f.kube.unknownKind(bounded, f.targets[i].Resource)
 				cancel()
+				seen, fatal = answer.Seen, answer.Fatal
 			}
 			f.update(i, func(s *state) { s.listed, s.trouble = false, seen })
 		}

@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -19,33 +20,17 @@ type Env struct {
 	Revision string
 	// Image is what the blog must run. Empty: whatever its Deployment names.
 	Image string
-	// Delivery is how the blog gets into the cluster, for the gate blog and for WaitRollout.
-	Delivery Delivery
+	// Deployment is the blog's, for the gate blog. Empty: the one of castle's own repositories.
+	Deployment Object
 	// LookOnly leaves out the conditions that create something to see whether it works.
 	LookOnly bool
 }
 
-// row is a condition as the tables name it: what is waited for, how that is seen, and the command that shows more.
-type row struct {
-	what string
-	Waiter
-	next string
-}
-
-func (r row) Name() string { return r.what }
-func (r row) Next() string { return r.next }
-
-// Objects that castle makes, or that its layers install under these names.
-var (
-	fluxSource = Object{"flux-system", "flux-system"}
-	fluxRoot   = Object{"flux-system", "flux-system"}
-)
-
 // gates lists all gates in the layers' order.
 var gates = []struct {
-	name  string
-	needs func(Env) error
-	rows  func(Env) []row
+	name       string
+	needs      func(Env) error
+	conditions func(Env) []Condition
 }{
 	{"platform", all(needKube, needCluster, needTalos), platform},
 	{"engine-webhook", needKube, engineWebhook},
@@ -58,85 +43,85 @@ var gates = []struct {
 	{"gitops-secrets", needKube, gitopsSecrets},
 	{"gitops-controllers", needKube, gitopsControllers},
 	{"gitops", needKube, gitops},
-	{"blog", needKube, blogRows},
+	{"blog", needKube, blog},
 }
 
-func platform(e Env) []row {
+func platform(e Env) []Condition {
 	vip := "https://" + net.JoinHostPort(e.Cluster.Endpoint.String(), "6443") + "/readyz"
 	names := make([]string, len(e.Cluster.Nodes))
 	for i, node := range e.Cluster.Nodes {
 		names[i] = node.Name
 	}
 	controlPlane := firstControlPlane(e.Cluster)
-	return []row{
+	return []Condition{
 		{"etcd quorum", etcdQuorum(e.Talos), "talosctl -n " + controlPlane + " etcd members"},
 		{"virtual IP " + e.Cluster.Endpoint.String(), Steady{e.Kube, vip, 8, 250 * time.Millisecond}, "talosctl -n " + controlPlane + " get addresses"},
-		{"Kubernetes API", e.Kube.apiReady(), "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
-		{"nodes", e.Kube.nodesReady(names), "kubectl get nodes -o wide; talosctl -n " + controlPlane + " health"},
+		{"Kubernetes API", apiReady(e.Kube), "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
+		{"nodes", nodesReady(e.Kube, names), "kubectl get nodes -o wide; talosctl -n " + controlPlane + " health"},
 	}
 }
 
-func engineWebhook(e Env) []row {
+func engineWebhook(e Env) []Condition {
 	const ns = "external-secrets"
-	return []row{
+	return []Condition{
 		{"CRDs of External Secrets Operator", e.Kube.Objects(customResourceDefinitions, "", established, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
 		{"webhook external-secrets-webhook in " + ns, Webhook{e.Kube, Object{ns, "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
 	}
 }
 
-func engineStore(e Env) []row {
-	return []row{
-		{"ClusterSecretStore infisical", e.Kube.Objects(clusterStores, "", conditionReady, "infisical"), "kubectl describe clustersecretstore infisical"},
+func engineStore(e Env) []Condition {
+	return []Condition{
+		{"ClusterSecretStore infisical", e.Kube.Objects(clusterStores, "", ready, "infisical"), "kubectl describe clustersecretstore infisical"},
 	}
 }
 
-func engine(e Env) []row {
+func engine(e Env) []Condition {
 	const ns = "external-secrets"
 	return append(engineStore(e),
-		row{"ExternalSecret castle-proof in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "castle-proof"), "kubectl -n " + ns + " describe externalsecret castle-proof"})
+		Condition{"ExternalSecret castle-proof in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "castle-proof"), "kubectl -n " + ns + " describe externalsecret castle-proof"})
 }
 
-func networkingWebhook(e Env) []row {
+func networkingWebhook(e Env) []Condition {
 	const ns = "metallb-system"
-	return []row{
+	return []Condition{
 		{"CRDs of MetalLB", e.Kube.Objects(customResourceDefinitions, "", established, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
 		{"webhook metallb-webhook-service in " + ns, Webhook{e.Kube, Object{ns, "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
 	}
 }
 
-func networking(e Env) []row {
+func networking(e Env) []Condition {
 	const ns = "metallb-system"
-	rows := []row{
+	conditions := []Condition{
 		{"IPAddressPool castle in " + ns, e.Kube.Objects(addressPools, ns, accepted, "castle"), "kubectl -n " + ns + " describe ipaddresspool castle"},
 		{"L2Advertisement castle in " + ns, e.Kube.Objects(advertisements, ns, present, "castle"), "kubectl -n " + ns + " get l2advertisements"},
 	}
 	if e.LookOnly {
-		return rows
+		return conditions
 	}
-	return append(rows,
-		row{"an address for a LoadBalancer Service", LoadBalancer{e.Kube, "castle", e.Cluster.LoadBalancer.Pool}, "kubectl get services -A; kubectl -n " + ProofNamespace + " get events; kubectl -n " + ns + " logs deployment/metallb-controller"})
+	return append(conditions,
+		Condition{"an address for a LoadBalancer Service", LoadBalancer{e.Kube, "castle", e.Cluster.LoadBalancer.Pool}, "kubectl get services -A; kubectl -n " + ProofNamespace + " get events; kubectl -n " + ns + " logs deployment/metallb-controller"})
 }
 
-func storage(e Env) []row {
+func storage(e Env) []Condition {
 	const ns = "longhorn-system"
 	class := e.Cluster.Storage.StorageClass
-	return []row{
+	return []Condition{
 		{"StorageClass " + class, e.Kube.Objects(storageClasses, "", defaultClass, class), "kubectl get storageclasses"},
 		{"DaemonSet longhorn-manager in " + ns, e.Kube.Objects(daemonSets, ns, onEveryNode, "longhorn-manager"), lookInto(ns)},
 		{"CSIDriver driver.longhorn.io", e.Kube.Objects(csiDrivers, "", present, "driver.longhorn.io"), "kubectl get csidrivers; " + lookInto(ns)},
 	}
 }
 
-func gitopsSecrets(e Env) []row {
+func gitopsSecrets(e Env) []Condition {
 	const ns = "flux-system"
-	return []row{
+	return []Condition{
 		{"ExternalSecrets of Flux in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "flux-system", "sops-age"), "kubectl -n " + ns + " describe externalsecrets"},
 	}
 }
 
-func gitopsControllers(e Env) []row {
+func gitopsControllers(e Env) []Condition {
 	const ns = "flux-system"
-	return []row{
+	return []Condition{
 		{"CRDs of Flux", e.Kube.Objects(customResourceDefinitions, "", established,
 			"gitrepositories.source.toolkit.fluxcd.io", "helmrepositories.source.toolkit.fluxcd.io",
 			"kustomizations.kustomize.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io"), "kubectl get crds"},
@@ -144,17 +129,18 @@ func gitopsControllers(e Env) []row {
 	}
 }
 
-func gitops(e Env) []row {
+func gitops(e Env) []Condition {
 	const ns = "flux-system"
-	return []row{
-		{"GitRepository " + fluxSource.Name, e.Kube.Objects(gitRepositories, ns, sourceAt(e.Revision), fluxSource.Name), "kubectl -n " + ns + " describe gitrepository " + fluxSource.Name},
-		{"Kustomizations", e.Kube.delivered(fluxSource, fluxRoot, e.Revision), "kubectl get kustomizations -A; kubectl -n " + ns + " logs deployment/kustomize-controller"},
+	names := defaultDelivery
+	return []Condition{
+		{"GitRepository " + names.Source.Name, e.Kube.Objects(gitRepositories, ns, sourceAt(e.Revision), names.Source.Name), "kubectl -n " + ns + " describe gitrepository " + names.Source.Name},
+		{"Kustomizations", delivered(e.Kube, names.Source, names.Kustomization, e.Revision), "kubectl get kustomizations -A; kubectl -n " + ns + " logs deployment/kustomize-controller"},
 	}
 }
 
-func blogRows(e Env) []row {
-	blog := e.Delivery.complete().Deployment
-	return []row{
+func blog(e Env) []Condition {
+	blog := cmp.Or(e.Deployment, defaultDelivery.Deployment)
+	return []Condition{
 		{"Deployment " + blog.Name + " in " + blog.Namespace, e.Kube.Objects(deployments, blog.Namespace, runs(e.Image), blog.Name), "kubectl -n " + blog.Namespace + " get deployments,pods"},
 	}
 }
@@ -177,11 +163,7 @@ func Gate(name string, env Env) ([]Condition, error) {
 		if err := gate.needs(env); err != nil {
 			return nil, fmt.Errorf("gate %s: %w", name, err)
 		}
-		var conditions []Condition
-		for _, row := range gate.rows(env) {
-			conditions = append(conditions, row)
-		}
-		return conditions, nil
+		return gate.conditions(env), nil
 	}
 	return nil, fmt.Errorf("no gate %q: there are %s", name, strings.Join(Gates(), ", "))
 }
@@ -229,5 +211,3 @@ func firstControlPlane(c *description.Cluster) string {
 	}
 	return c.Endpoint.String()
 }
-
-var _ Condition = row{}

@@ -74,6 +74,11 @@ func newKube(config *rest.Config) (*Kube, error) {
 	return &Kube{config: config, dynamic: client, grace: credentialsGrace}, nil
 }
 
+// poll asks the API at a pace, one try at a time.
+func (k *Kube) poll(every time.Duration) Poll {
+	return Poll{Every: every, Limit: listTimeout, Grace: k.grace}
+}
+
 // Config is a copy of the connection's configuration, for other clients.
 func (k *Kube) Config() *rest.Config { return rest.CopyConfig(k.config) }
 

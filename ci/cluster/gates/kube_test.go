@@ -29,14 +29,14 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 
 func TestAWaitSurvivesARestartOfTheAPI(t *testing.T) {
 	server := kubetest.Start(t)
-	wait := begin(t, time.Minute, row{"config", connect(t, server).Objects(configMaps, "there", present, "late"), ""})
-	wait.sees("does not exist yet")
+	wait := begin(t, time.Minute, Condition{"config", connect(t, server).Objects(configMaps, "there", present, "late"), ""})
+	wait.Sees("does not exist yet")
 	server.StopAPI()
-	wait.sees("cannot read configmaps: ")
-	wait.sees("connect: connection refused")
+	wait.Sees("cannot read configmaps: ")
+	wait.Sees("connect: connection refused")
 	server.StartAPI()
 	server.Put(configMaps, "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: there}}")
-	if took := wait.opens(); took > time.Second {
+	if took := wait.Opens(); took > time.Second {
 		t.Errorf("noticed after %s", took)
 	}
 }
@@ -48,7 +48,7 @@ func TestAnUnprivilegedUserEndsTheWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hopeless(t, row{"nodes", kube.nodesReady([]string{"a"}), "kubectl"}, `nodes is forbidden: User "nobody" cannot list`)
+	hopeless(t, Condition{"nodes", nodesReady(kube, []string{"a"}), "kubectl"}, `nodes is forbidden: User "nobody" cannot list`)
 }
 
 func TestACertificateOfAnotherClusterEndsTheWaitAfterItsGrace(t *testing.T) {
@@ -60,7 +60,7 @@ func TestACertificateOfAnotherClusterEndsTheWaitAfterItsGrace(t *testing.T) {
 	}
 	kube.grace = 400 * time.Millisecond
 	started := time.Now()
-	hopeless(t, row{"nodes", kube.nodesReady([]string{"a"}), "kubectl"}, "the API refuses the client certificate")
+	hopeless(t, Condition{"nodes", nodesReady(kube, []string{"a"}), "kubectl"}, "the API refuses the client certificate")
 	if took := time.Since(started); took < kube.grace {
 		t.Errorf("gave up after %s, before its grace", took)
 	}
@@ -70,30 +70,30 @@ func TestAVersionThatIsNotServedEndsTheWait(t *testing.T) {
 	server := shared.Server(t)
 	server.InstallCRDs("metallb", "communities")
 	wrong := schema.GroupVersionResource{Group: "metallb.io", Version: "v1", Resource: "communities"}
-	hopeless(t, row{"community", connect(t, server).Objects(wrong, "metallb-system", present, "x"), ""},
+	hopeless(t, Condition{"community", connect(t, server).Objects(wrong, "metallb-system", present, "x"), ""},
 		"CRD communities.metallb.io serves v1beta1, not v1")
 }
 
 func TestAKindThatIsNotDefinedYetIsWaitedFor(t *testing.T) {
 	server := shared.Server(t)
 	profiles := schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "bfdprofiles"}
-	wait := begin(t, time.Minute, row{"profile", connect(t, server).Objects(profiles, "metallb-system", present, "x"), ""})
-	wait.sees("CRD bfdprofiles.metallb.io does not exist yet")
+	wait := begin(t, time.Minute, Condition{"profile", connect(t, server).Objects(profiles, "metallb-system", present, "x"), ""})
+	wait.Sees("CRD bfdprofiles.metallb.io does not exist yet")
 	server.InstallCRDs("metallb", "bfdprofiles")
-	wait.sees("does not exist yet")
+	wait.Sees("does not exist yet")
 	server.Put(profiles, "{apiVersion: metallb.io/v1beta1, kind: BFDProfile, metadata: {name: x, namespace: metallb-system}, spec: {}}")
-	wait.opens()
+	wait.Opens()
 }
 
 // hopeless wants a wait to end long before its time.
-func hopeless(t *testing.T, condition row, cause string) {
+func hopeless(t *testing.T, condition Condition, cause string) {
 	t.Helper()
-	beside := row{"what never comes", waiterFunc(never), ""}
-	err := begin(t, time.Minute, condition, beside).fails()
+	beside := Condition{"what never comes", waiterFunc(never), ""}
+	err := begin(t, time.Minute, condition, beside).Fails()
 	if _, ok := errors.AsType[*Impossible](err); !ok || !strings.Contains(err.Error(), cause) {
 		t.Errorf("the error is %T %v, want an *Impossible with %q", err, err, cause)
 	}
-	if strings.Contains(err.Error(), beside.what) {
+	if strings.Contains(err.Error(), beside.Name) {
 		t.Errorf("the wait beside it is blamed too: %v", err)
 	}
 }
@@ -101,8 +101,8 @@ func hopeless(t *testing.T, condition row, cause string) {
 func TestALoadBalancerGetsAnAddressOfThePool(t *testing.T) {
 	server := shared.Server(t)
 	kube := connect(t, server)
-	wait := begin(t, time.Minute, row{"address", LoadBalancer{kube, "castle", []string{"192.0.2.16/28", "192.0.2.40-192.0.2.50"}}, ""})
-	wait.sees("no address yet")
+	wait := begin(t, time.Minute, Condition{"address", LoadBalancer{kube, "castle", []string{"192.0.2.16/28", "192.0.2.40-192.0.2.50"}}, ""})
+	wait.Sees("no address yet")
 	assign := func(address string) {
 		client := server.Client().Resource(services).Namespace(ProofNamespace)
 		service, err := client.Get(t.Context(), proofService, metav1.GetOptions{})
@@ -118,10 +118,10 @@ func TestALoadBalancerGetsAnAddressOfThePool(t *testing.T) {
 		}
 	}
 	assign("192.0.2.51")
-	wait.sees("got 192.0.2.51, which is not in 192.0.2.16/28, 192.0.2.40-192.0.2.50")
-	wait.staysShut(200 * time.Millisecond)
+	wait.Sees("got 192.0.2.51, which is not in 192.0.2.16/28, 192.0.2.40-192.0.2.50")
+	wait.StaysShut(200 * time.Millisecond)
 	assign("192.0.2.50")
-	wait.opens()
+	wait.Opens()
 	left, err := server.Client().Resource(services).Namespace(ProofNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(left.Items) != 0 {
 		t.Errorf("%d services are left behind, %v", len(left.Items), err)

@@ -37,14 +37,13 @@ func (l LoadBalancer) Wait(ctx context.Context, report func(string)) error {
 		_ = client.Delete(ctx, proofService, metav1.DeleteOptions{}) // the next run removes it, if this fails
 	}()
 	var own types.UID
-	create := asking{every: 250 * time.Millisecond, limit: listTimeout, atOnce: 1, grace: l.Kube.grace}
-	err := create.ask(ctx, func(ctx context.Context) answer {
+	err := l.Kube.poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) Answer {
 		service, err := l.create(ctx)
 		if err != nil {
-			return answer{seen: "cannot create the Service yet: " + brief(err).Error(), err: err}
+			return Answer{Seen: "cannot create the Service yet: " + brief(err).Error(), Err: err}
 		}
 		own = service.GetUID()
-		return answer{seen: "no address yet", ok: true}
+		return Answer{Seen: "no address yet", OK: true}
 	}, report)
 	if err != nil {
 		return err

@@ -9,14 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Waiter is a condition without its name.
-type Waiter interface {
-	Wait(ctx context.Context, report func(lastSeen string)) error
-}
-
-// waiterFunc is a Waiter.
+// waiterFunc is a wait: it returns nil as soon as it has seen what it waits for, reports what it sees until then, and returns
+// the context's error when that ends first, and any other error only where waiting longer cannot help.
 type waiterFunc func(ctx context.Context, report func(lastSeen string)) error
 
+// Wait calls f.
 func (f waiterFunc) Wait(ctx context.Context, report func(lastSeen string)) error {
 	return f(ctx, report)
 }
@@ -27,36 +24,30 @@ type Test func(*unstructured.Unstructured) (seen string, ok bool)
 // Object names one object; Namespace is empty for cluster-wide kinds.
 type Object struct{ Namespace, Name string }
 
-// The kinds that the gates look at.
-var (
-	nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	endpointSlices  = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
-	deployments     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	daemonSets      = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
-	storageClasses  = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	csiDrivers      = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
-	clusterStores   = schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: "clustersecretstores"}
-	externalSecrets = schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: "externalsecrets"}
-	addressPools    = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}
-	advertisements  = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "l2advertisements"}
-	gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
-	kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
-)
+// ParseObject reads "namespace/name".
+func ParseObject(text string) (Object, error) {
+	namespace, name, found := strings.Cut(text, "/")
+	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return Object{}, fmt.Errorf("%q names no object: want namespace/name, such as blog/hugo-blog", text)
+	}
+	return Object{namespace, name}, nil
+}
+
+// String is what ParseObject reads.
+func (o Object) String() string { return o.Namespace + "/" + o.Name }
 
 // Objects waits until each of the named objects exists and passes the test.
-func (k *Kube) Objects(resource schema.GroupVersionResource, namespace string, test Test, names ...string) Waiter {
+func (k *Kube) Objects(resource schema.GroupVersionResource, namespace string, test Test, names ...string) waiterFunc {
 	targets := make([]Target, len(names))
 	for i, name := range names {
 		targets[i] = Target{Resource: resource, Namespace: namespace, Name: name}
 	}
-	return waiterFunc(func(ctx context.Context, report func(string)) error {
+	return func(ctx context.Context, report func(string)) error {
 		return k.Follow(ctx, targets, func(view View) (string, bool, error) {
 			seen, ok := each(names, view, test)
 			return seen, ok, nil
 		}, report)
-	})
+	}
 }
 
 // each tests one object per name; view holds at most one of each.

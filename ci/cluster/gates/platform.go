@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -20,14 +21,14 @@ type Talos interface {
 
 // etcdQuorum waits for Talos to say so.
 func etcdQuorum(talos Talos) Waiter {
-	question := asking{every: 250 * time.Millisecond, limit: listTimeout, atOnce: 1}
+	question := Poll{Every: 250 * time.Millisecond, Limit: listTimeout}
 	return waiterFunc(func(ctx context.Context, report func(string)) error {
-		return question.ask(ctx, func(ctx context.Context) answer {
+		return question.Until(ctx, func(ctx context.Context) Answer {
 			summary, ok, err := talos.EtcdQuorum(ctx)
 			if err != nil {
-				return answer{seen: err.Error()}
+				return Answer{Seen: err.Error()}
 			}
-			return answer{seen: summary, ok: ok}
+			return Answer{Seen: summary, OK: ok}
 		}, report)
 	})
 }
@@ -49,15 +50,16 @@ func (s Steady) Wait(ctx context.Context, report func(string)) error {
 	}
 	var row int
 	var last string
-	question := asking{every: s.Every, limit: 2 * time.Second, atOnce: 1, grace: s.Kube.grace}
-	return question.ask(ctx, func(ctx context.Context) answer {
+	question := s.Kube.poll(s.Every)
+	question.Limit = 2 * time.Second
+	return question.Until(ctx, func(ctx context.Context) Answer {
 		failed, err := get(ctx, client, s.URL)
 		if failed == "" {
 			row++
 		} else {
 			row, last = 0, "; last failure "+failed
 		}
-		return answer{seen: fmt.Sprintf("%d of %d answers in a row%s", row, s.Times, last), ok: row >= s.Times, err: err}
+		return Answer{Seen: fmt.Sprintf("%d of %d answers in a row%s", row, s.Times, last), OK: row >= s.Times, Err: err}
 	}, report)
 }
 
@@ -77,7 +79,7 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	case err != nil:
 		return brief(err).Error(), err
 	case response.StatusCode == http.StatusUnauthorized:
-		return response.Status, unauthorized(url)
+		return response.Status, apierrors.NewUnauthorized("Unauthorized by " + url) // as the API's own clients say it
 	case response.StatusCode != http.StatusOK:
 		return strings.Join(append([]string{response.Status}, failedChecks(string(body))...), ", "), nil
 	}
@@ -96,28 +98,27 @@ func failedChecks(body string) []string {
 }
 
 // apiReady waits until the API server says that it is.
-func (k *Kube) apiReady() Waiter {
+func apiReady(client *Kube) Waiter {
 	return waiterFunc(func(ctx context.Context, report func(string)) error {
-		client, err := k.freshClient()
+		fresh, err := client.freshClient()
 		if err != nil {
 			return err
 		}
-		question := asking{every: 250 * time.Millisecond, limit: listTimeout, atOnce: 1, grace: k.grace}
-		return question.ask(ctx, func(ctx context.Context) answer {
-			failed, err := get(ctx, client, strings.TrimSuffix(k.config.Host, "/")+"/readyz?verbose")
+		return client.poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) Answer {
+			failed, err := get(ctx, fresh, strings.TrimSuffix(client.config.Host, "/")+"/readyz?verbose")
 			if failed == "" {
-				return answer{seen: "ready", ok: true}
+				return Answer{Seen: "ready", OK: true}
 			}
-			return answer{seen: failed, err: err}
+			return Answer{Seen: failed, Err: err}
 		}, report)
 	})
 }
 
 // nodesReady waits until all nodes of these names are there and ready. All nodes are watched at once: a large cluster
 // would else need a watch for each.
-func (k *Kube) nodesReady(names []string) Waiter {
+func nodesReady(client *Kube, names []string) Waiter {
 	return waiterFunc(func(ctx context.Context, report func(string)) error {
-		return k.Follow(ctx, []Target{{Resource: nodes}}, func(view View) (string, bool, error) {
+		return client.Follow(ctx, []Target{{Resource: nodes}}, func(view View) (string, bool, error) {
 			byName := map[string]*unstructured.Unstructured{}
 			for _, node := range view[0] {
 				byName[node.GetName()] = node

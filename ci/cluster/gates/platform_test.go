@@ -46,17 +46,17 @@ func (a *address) kube(t *testing.T) *Kube {
 
 func TestAnAddressThatAnswersOnceIsNotSteady(t *testing.T) {
 	vip := newAddress(t)
-	wait := begin(t, time.Minute, row{"virtual IP", Steady{vip.kube(t), vip.URL + "/readyz", 5, 20 * time.Millisecond}, ""})
-	wait.sees("0 of 5 answers in a row; last failure 500 Internal Server Error, etcd failed")
+	wait := begin(t, time.Minute, Condition{"virtual IP", Steady{vip.kube(t), vip.URL + "/readyz", 5, 20 * time.Millisecond}, ""})
+	wait.Sees("0 of 5 answers in a row; last failure 500 Internal Server Error, etcd failed")
 	vip.answers.Store(true)
-	wait.sees("2 of 5 answers in a row")
+	wait.Sees("2 of 5 answers in a row")
 	vip.answers.Store(false)
-	wait.sees("0 of 5 answers in a row")
-	wait.staysShut(200 * time.Millisecond)
+	wait.Sees("0 of 5 answers in a row")
+	wait.StaysShut(200 * time.Millisecond)
 
 	before := vip.asked.Load()
 	vip.answers.Store(true)
-	wait.opens()
+	wait.Opens()
 	if asked := vip.asked.Load() - before; asked < 5 {
 		t.Errorf("steady after %d answers, want 5", asked)
 	}
@@ -70,7 +70,7 @@ func TestAForeignCertificateEndsTheWaitAfterItsGrace(t *testing.T) {
 	}
 	kube.grace = 300 * time.Millisecond
 	started := time.Now()
-	err = begin(t, time.Minute, row{"virtual IP", Steady{kube, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).fails()
+	err = begin(t, time.Minute, Condition{"virtual IP", Steady{kube, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).Fails()
 	if _, ok := errors.AsType[*Impossible](err); !ok || !strings.Contains(err.Error(), "does another cluster hold the address") {
 		t.Errorf("the error is %T %v, want an *Impossible that names the cause", err, err)
 	}
@@ -101,34 +101,34 @@ func (e *etcd) becomes(summary string, ok bool, err error) {
 
 func TestEtcdIsAskedUntilItHasAQuorum(t *testing.T) {
 	members := &etcd{err: errors.New("connection refused")}
-	wait := begin(t, time.Minute, row{"etcd quorum", etcdQuorum(members), ""})
-	wait.sees("connection refused")
+	wait := begin(t, time.Minute, Condition{"etcd quorum", etcdQuorum(members), ""})
+	wait.Sees("connection refused")
 	members.becomes("1 of 3 members", false, nil)
-	wait.sees("1 of 3 members")
+	wait.Sees("1 of 3 members")
 	members.becomes("3 of 3 members, leader a", true, nil)
-	wait.opens()
+	wait.Opens()
 }
 
 func TestThePlatformGateWaitsForEveryDeclaredNode(t *testing.T) {
 	server := shared.Server(t)
 	kube := connect(t, server)
-	wait := begin(t, time.Minute, row{"nodes", kube.nodesReady([]string{"cp-1", "worker-1"}), ""})
+	wait := begin(t, time.Minute, Condition{"nodes", nodesReady(kube, []string{"cp-1", "worker-1"}), ""})
 	node := func(name, ready string) {
 		server.Put(nodes, `{apiVersion: v1, kind: Node, metadata: {name: `+name+`}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: KubeletNotReady, message: no network}]}}`)
 		t.Cleanup(func() { server.Delete(nodes, "", name) })
 	}
-	wait.sees("0 of 2 ready; cp-1: not registered yet; worker-1: not registered yet")
+	wait.Sees("0 of 2 ready; cp-1: not registered yet; worker-1: not registered yet")
 	node("stranger", "True")
 	node("cp-1", "True")
-	wait.sees("1 of 2 ready; worker-1: not registered yet")
+	wait.Sees("1 of 2 ready; worker-1: not registered yet")
 	server.Put(nodes, `{apiVersion: v1, kind: Node, metadata: {name: worker-1}, status: {conditions: [{type: Ready, status: "False", reason: KubeletNotReady, message: no network}]}}`)
-	wait.sees("1 of 2 ready; worker-1: Ready is False: KubeletNotReady: no network")
+	wait.Sees("1 of 2 ready; worker-1: Ready is False: KubeletNotReady: no network")
 	node("worker-1", "True")
-	wait.opens()
+	wait.Opens()
 }
 
 func TestTheAPIIsReadyWhenItSaysSo(t *testing.T) {
-	begin(t, 10*time.Second, row{"API", connect(t, shared.Server(t)).apiReady(), ""}).opens()
+	begin(t, 10*time.Second, Condition{"API", apiReady(connect(t, shared.Server(t))), ""}).Opens()
 }
 
 func TestAGateSaysWhatItLacks(t *testing.T) {
@@ -159,10 +159,10 @@ func TestEveryGateHasRowsThatSayWhereToLook(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		for _, condition := range conditions {
-			if seen[condition.Name()] || condition.(row).Next() == "" {
-				t.Errorf("gate %s: %q is there twice or does not say where to look", name, condition.Name())
+			if seen[condition.Name] || condition.Next == "" {
+				t.Errorf("gate %s: %q is there twice or does not say where to look", name, condition.Name)
 			}
-			seen[condition.Name()] = true
+			seen[condition.Name] = true
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestALookCreatesNothing(t *testing.T) {
 			t.Errorf("gate %s: %d conditions, %v", name, len(conditions), err)
 		}
 		for _, condition := range conditions {
-			if _, creates := condition.(row).Waiter.(LoadBalancer); creates {
+			if _, creates := condition.Waiter.(LoadBalancer); creates {
 				t.Errorf("gate %s creates a Service", name)
 			}
 		}

@@ -12,9 +12,14 @@ import (
 )
 
 // Condition is something that a cluster must show.
-type Condition interface {
-	// Name says what is waited for, as it stands after "waiting for".
-	Name() string
+type Condition struct {
+	Name   string // what is waited for, as it stands after "waiting for"
+	Waiter        // how that is seen
+	Next   string // the command that shows more
+}
+
+// Waiter is a condition without its name.
+type Waiter interface {
 	// Wait returns nil as soon as the condition holds. It reports what it sees, the last report being the newest. It
 	// returns the context's error when that ends first, and any other error only where waiting longer cannot help.
 	Wait(ctx context.Context, report func(lastSeen string)) error
@@ -45,23 +50,30 @@ type Event struct {
 // seenLimit bounds what is kept of a message that some server wrote, so that an event fits into one atomic write.
 const seenLimit = 600
 
-// Run waits until all conditions of a gate hold. They are independent, so all are waited for at the same time. It calls
-// events, which may be nil, from one goroutine at a time.
+// Options are how a wait goes on.
+type Options struct {
+	Timeout time.Duration
+	// Events, which may be nil, is called from one goroutine at a time.
+	Events func(Event)
+}
+
+// Run waits until all conditions of a gate hold. They are independent, so all are waited for at the same time.
 //
 // The error joins a *Timeout for every condition that did not hold in time, or, when a condition cannot be met by
 // waiting, its *Impossible alone: the other waits end with it. When ctx is cancelled, the error wraps ctx's. A deadline
 // of ctx counts as the timeout, if it is the earlier one.
-func Run(ctx context.Context, gate string, env Env, timeout time.Duration, events func(Event)) error {
+func Run(ctx context.Context, gate string, env Env, options Options) error {
 	conditions, err := Gate(gate, env)
 	if err != nil {
 		return err
 	}
-	return run(ctx, gate, conditions, timeout, events)
+	return Wait(ctx, gate, conditions, options)
 }
 
-func run(ctx context.Context, gate string, conditions []Condition, timeout time.Duration, events func(Event)) error {
-	r := &runner{gate: gate, started: time.Now(), events: events}
-	waiting, cancel := context.WithTimeout(ctx, timeout)
+// Wait is Run for conditions of the caller's own; gate is what they are called together.
+func Wait(ctx context.Context, gate string, conditions []Condition, options Options) error {
+	r := &runner{gate: gate, started: time.Now(), options: options}
+	waiting, cancel := context.WithTimeout(ctx, options.Timeout)
 	defer cancel()
 
 	r.send(Event{Phase: PhaseStart})
@@ -106,16 +118,13 @@ type runner struct {
 	gate    string
 	started time.Time
 
-	mutex  sync.Mutex
-	events func(Event)
+	options Options
+	mutex   sync.Mutex // of options.Events
 }
 
 // wait waits for one condition. parent is the caller's context, waiting the one that also ends by deadline.
 func (r *runner) wait(parent, waiting context.Context, condition Condition) error {
-	about := Event{Condition: condition.Name()}
-	if guide, ok := condition.(interface{ Next() string }); ok {
-		about.Next = guide.Next()
-	}
+	about := Event{Condition: condition.Name, Next: condition.Next}
 	send := func(phase Phase, seen string, err error) {
 		event := about
 		event.Phase, event.Seen, event.Err = phase, seen, err
@@ -159,11 +168,11 @@ func (r *runner) explain(parent, waiting context.Context, about Event, last stri
 }
 
 func (r *runner) send(event Event) {
-	if r.events == nil {
+	if r.options.Events == nil {
 		return
 	}
 	event.Time, event.Gate, event.Elapsed = time.Now(), r.gate, time.Since(r.started)
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.events(event)
+	r.options.Events(event)
 }

@@ -16,15 +16,15 @@ func never(ctx context.Context, _ func(string)) error {
 
 func TestEventsTellWhatChanges(t *testing.T) {
 	var got []string
-	condition := row{"the moon", waiterFunc(func(_ context.Context, report func(string)) error {
+	condition := Condition{"the moon", waiterFunc(func(_ context.Context, report func(string)) error {
 		for _, seen := range []string{"half", "half", "full"} {
 			report(seen)
 		}
 		return nil
 	}), "the sky"}
-	err := run(t.Context(), "night", []Condition{condition}, time.Minute, func(e Event) {
+	err := Wait(t.Context(), "night", []Condition{condition}, Options{Timeout: time.Minute, Events: func(e Event) {
 		got = append(got, fmt.Sprintf("%s/%s %s %s %s", e.Gate, e.Condition, e.Phase, e.Seen, e.Next))
-	})
+	}})
 	want := []string{
 		"night/ start  ",
 		"night/the moon start  the sky",
@@ -39,8 +39,8 @@ func TestEventsTellWhatChanges(t *testing.T) {
 }
 
 func TestEveryConditionThatIsLateIsNamed(t *testing.T) {
-	late := []Condition{row{"a", waiterFunc(never), ""}, row{"b", waiterFunc(never), "logs"}}
-	err := run(t.Context(), "test", late, 100*time.Millisecond, nil)
+	late := []Condition{Condition{"a", waiterFunc(never), ""}, Condition{"b", waiterFunc(never), "logs"}}
+	err := Wait(t.Context(), "test", late, Options{Timeout: 100 * time.Millisecond})
 	want := "waiting for a: nothing seen yet, 100ms\nwaiting for b: nothing seen yet, 100ms; look at: logs"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
@@ -50,7 +50,7 @@ func TestEveryConditionThatIsLateIsNamed(t *testing.T) {
 func TestTheCallersDeadlineIsATimeoutToo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err := run(ctx, "test", []Condition{row{"a", waiterFunc(never), ""}}, time.Minute, nil)
+	err := Wait(ctx, "test", []Condition{Condition{"a", waiterFunc(never), ""}}, Options{Timeout: time.Minute})
 	if _, ok := errors.AsType[*Timeout](err); !ok {
 		t.Errorf("got %T %v, want a *Timeout", err, err)
 	}
@@ -59,23 +59,23 @@ func TestTheCallersDeadlineIsATimeoutToo(t *testing.T) {
 func TestACancelledRunIsNotATimeout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	err := run(ctx, "test", []Condition{row{"a", waiterFunc(never), ""}, row{"b", waiterFunc(never), ""}}, time.Minute, nil)
+	err := Wait(ctx, "test", []Condition{Condition{"a", waiterFunc(never), ""}, Condition{"b", waiterFunc(never), ""}}, Options{Timeout: time.Minute})
 	if err == nil || err.Error() != "gate test: context canceled" || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error once", err)
 	}
 }
 
 func TestAQuestionThatHangsDelaysNoOther(t *testing.T) {
-	question := asking{every: 20 * time.Millisecond, limit: time.Minute, atOnce: 3}
+	question := Poll{Every: 20 * time.Millisecond, Limit: time.Minute, AtOnce: 3}
 	started := time.Now()
 	answered := make(chan int, 3)
-	err := question.ask(t.Context(), func(ctx context.Context) answer {
+	err := question.Until(t.Context(), func(ctx context.Context) Answer {
 		answered <- 1
 		if len(answered) < 3 {
 			<-ctx.Done()
-			return answer{err: ctx.Err()}
+			return Answer{Err: ctx.Err()}
 		}
-		return answer{ok: true}
+		return Answer{OK: true}
 	}, func(string) {})
 	if took := time.Since(started); err != nil || took > 5*time.Second {
 		t.Errorf("answered after %s, %v", took, err)

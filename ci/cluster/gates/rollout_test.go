@@ -25,18 +25,18 @@ func settledFlux(t *testing.T, image string) (flux, *Kube) {
 
 func TestAnImageThatRanBeforeWaitsForTheRevisionToBeApplied(t *testing.T) {
 	server, kube := settledFlux(t, "registry/blog:new")
-	rollout := beginRollout(t, ofNew(kube))
+	rollout := beginRollout(t, kube, ofNew)
 	server.asked(t, kube, false, "")
 	server.source("True", "Succeeded", newRevision, "")
-	rollout.sees("Kustomization apps: ready at " + oldRevision)
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.Sees("Kustomization apps: ready at " + oldRevision)
+	rollout.StaysShut(300 * time.Millisecond)
 	server.kustomization("apps", "True", newRevision)
-	rollout.opens()
+	rollout.Opens()
 }
 
 func TestTheHealthOfAnotherAppHoldsNoRolloutUp(t *testing.T) {
 	server, kube := settledFlux(t, "registry/blog:new")
-	rollout := beginRollout(t, ofNew(kube))
+	rollout := beginRollout(t, kube, ofNew)
 	server.asked(t, kube, false, "")
 	server.source("True", "Succeeded", newRevision, "")
 	unhealthy := func(attempted string) {
@@ -46,35 +46,35 @@ func TestTheHealthOfAnotherAppHoldsNoRolloutUp(t *testing.T) {
 			reason: HealthCheckFailed, message: "Deployment/other not ready", lastTransitionTime: "`+anyTime+`"}]}}`)
 	}
 	unhealthy(oldRevision)
-	rollout.sees("HealthCheckFailed: Deployment/other not ready")
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.Sees("HealthCheckFailed: Deployment/other not ready")
+	rollout.StaysShut(300 * time.Millisecond)
 	unhealthy(newRevision)
-	rollout.opens()
+	rollout.Opens()
 }
 
 func TestWithoutACommitTheNewestOneIsFetchedFirst(t *testing.T) {
 	server, kube := settledFlux(t, "registry/blog:old")
-	rollout := beginRollout(t, Env{Kube: kube})
+	rollout := beginRollout(t, kube, Wanted{})
 	token := server.asked(t, kube, false, "")
-	rollout.sees("at " + oldRevision + ", has not looked for a newer commit yet")
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.Sees("at " + oldRevision + ", has not looked for a newer commit yet")
+	rollout.StaysShut(300 * time.Millisecond)
 	server.source("True", "Succeeded", newRevision, token)
-	rollout.sees("Kustomization apps: ready at " + oldRevision)
+	rollout.Sees("Kustomization apps: ready at " + oldRevision)
 	server.blog("registry/blog:new", "available")
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.StaysShut(300 * time.Millisecond)
 	server.kustomization("apps", "True", newRevision)
-	rollout.opens()
-	if want := (Rollout{newRevision, "registry/blog:new"}); rollout.seen != want {
+	rollout.Opens()
+	if want := (Seen{newRevision, "registry/blog:new"}); rollout.seen != want {
 		t.Errorf("saw %v, want %v", rollout.seen, want)
 	}
 }
 
 func TestAnotherCommitIsNotTakenForTheWantedOneWithoutItsImage(t *testing.T) {
 	server, kube := settledFlux(t, "registry/blog:old")
-	rollout := beginRollout(t, Env{Kube: kube, Revision: newCommit})
+	rollout := beginRollout(t, kube, Wanted{Revision: newCommit})
 	token := server.asked(t, kube, false, "")
 	server.source("True", "Succeeded", laterCommit, token)
-	if err := rollout.fails(); !strings.Contains(err.Error(), "it has fetched "+laterCommit+" instead") {
+	if err := rollout.Fails(); !strings.Contains(err.Error(), "it has fetched "+laterCommit+" instead") {
 		t.Errorf("the error does not name the other commit: %v", err)
 	}
 }
@@ -95,12 +95,12 @@ func TestAKustomizationIsAskedAgainWhenItsDependencyIsReady(t *testing.T) {
 		}
 		return object.GetAnnotations()[requestedAt]
 	}
-	rollout := beginRollout(t, ofNew(kube))
+	rollout := beginRollout(t, kube, ofNew)
 	server.asked(t, kube, false, "")
 	waiting(oldRevision)
 	server.source("True", "Succeeded", newRevision, "")
-	rollout.sees("DependencyNotReady")
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.Sees("DependencyNotReady")
+	rollout.StaysShut(300 * time.Millisecond)
 	if requested() != "" {
 		t.Error("apps was asked although base is not at the revision")
 	}
@@ -114,30 +114,30 @@ func TestAKustomizationIsAskedAgainWhenItsDependencyIsReady(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	server.blog("registry/blog:new", "available")
-	rollout.opens()
+	rollout.Opens()
 }
 
 func TestADeliveryMayHaveOtherNames(t *testing.T) {
 	server, kube := settledFlux(t, "registry/blog:old")
-	env := ofNew(kube)
-	env.Delivery = Delivery{Deployment: Object{"web", "site"}}
-	rollout := beginRollout(t, env)
+	wanted := ofNew
+	wanted.Delivery = Delivery{Deployment: Object{"web", "site"}}
+	rollout := beginRollout(t, kube, wanted)
 	server.asked(t, kube, false, "")
 	server.source("True", "Succeeded", newRevision, "")
-	rollout.sees("does not exist yet")
+	rollout.Sees("does not exist yet")
 	server.blog("registry/blog:new", "available")
-	rollout.staysShut(300 * time.Millisecond)
+	rollout.StaysShut(300 * time.Millisecond)
 
 	err := func() error {
-		env := ofNew(kube)
-		env.Delivery = Delivery{Source: Object{"team", "repo"}}
-		_, err := WaitRollout(t.Context(), env, 500*time.Millisecond, nil)
+		wanted := ofNew
+		wanted.Delivery = Delivery{Source: Object{"team", "repo"}}
+		_, err := WaitRollout(t.Context(), kube, wanted, Options{Timeout: 500 * time.Millisecond})
 		return err
 	}()
 	if err == nil || !strings.Contains(err.Error(), "gitrepositories repo does not exist yet") || !strings.Contains(err.Error(), "kubectl -n team describe gitrepository repo") {
 		t.Errorf("the error does not name the other source: %v", err)
 	}
-	if conditions, err := Gate("blog", env); err != nil || conditions[0].Name() != "Deployment site in web" {
+	if conditions, err := Gate("blog", Env{Kube: kube, Deployment: wanted.Deployment}); err != nil || conditions[0].Name != "Deployment site in web" {
 		t.Errorf("the gate waits for %v, %v", conditions, err)
 	}
 }
@@ -168,7 +168,7 @@ func TestAnImageWithoutATagIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		"localhost:5000/me/blog": "has no tag",
 		"Blog:1":                 "is no image",
 	} {
-		_, err := WaitRollout(t.Context(), Env{Kube: &Kube{}, Image: image}, time.Second, nil)
+		_, err := WaitRollout(t.Context(), &Kube{}, Wanted{Image: image}, Options{Timeout: time.Second})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", image, err, want)
 		}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tazlab.net/castle/ci/test/kubetest"
+	"tazlab.net/castle/ci/test/waittest"
 )
 
 var shared kubetest.Shared
@@ -31,107 +31,24 @@ func connect(t testing.TB, server *kubetest.Server) *Kube {
 	return kube
 }
 
-// watching is a run in the background whose events can be looked at.
-type watching struct {
-	t      testing.TB
-	mutex  sync.Mutex
-	events []Event
-	fresh  chan struct{}
-	ended  chan error
+// begin has conditions waited for in the background.
+func begin(t testing.TB, timeout time.Duration, conditions ...Condition) *waittest.Wait {
+	return waittest.Begin(t, func(ctx context.Context, saw func(string)) error {
+		return Wait(ctx, "test", conditions, Options{Timeout: timeout, Events: func(event Event) {
+			if event.Phase == PhaseWaiting {
+				saw(event.Seen)
+			}
+		}})
+	})
 }
 
-func begin(t testing.TB, timeout time.Duration, conditions ...Condition) *watching {
-	w := &watching{t: t, fresh: make(chan struct{}, 1), ended: make(chan error, 1)}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	go func() { w.ended <- run(ctx, "test", conditions, timeout, w.event) }()
-	return w
-}
-
-func watchGate(t testing.TB, gate string, env Env, timeout time.Duration) *watching {
+func watchGate(t testing.TB, gate string, env Env, timeout time.Duration) *waittest.Wait {
 	t.Helper()
 	conditions, err := Gate(gate, env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return begin(t, timeout, conditions...)
-}
-
-func (w *watching) event(event Event) {
-	w.mutex.Lock()
-	w.events = append(w.events, event)
-	w.mutex.Unlock()
-	select {
-	case w.fresh <- struct{}{}:
-	default:
-	}
-}
-
-// sees waits until some condition has reported the text.
-func (w *watching) sees(text string) {
-	w.t.Helper()
-	deadline := time.After(20 * time.Second)
-	for {
-		w.mutex.Lock()
-		var all []string
-		for _, event := range w.events {
-			if event.Phase == PhaseWaiting && strings.Contains(event.Seen, text) {
-				w.mutex.Unlock()
-				return
-			}
-			all = append(all, string(event.Phase)+" "+event.Condition+": "+event.Seen)
-		}
-		w.mutex.Unlock()
-		select {
-		case <-w.fresh:
-		case err := <-w.ended:
-			w.t.Fatalf("ended with %v before it saw %q:\n%s", err, text, strings.Join(all, "\n"))
-		case <-deadline:
-			w.t.Fatalf("never saw %q:\n%s", text, strings.Join(all, "\n"))
-		}
-	}
-}
-
-// staysShut fails when the wait ends within d, which is several times what it needs to notice something.
-func (w *watching) staysShut(d time.Duration) {
-	w.t.Helper()
-	select {
-	case err := <-w.ended:
-		w.t.Fatalf("the gate ended with %v, and should hold", err)
-	case <-time.After(d):
-	}
-}
-
-// opens waits for the end of the wait, which must be a good one, and returns how long that took.
-func (w *watching) opens() time.Duration {
-	w.t.Helper()
-	started := time.Now()
-	select {
-	case err := <-w.ended:
-		if err != nil {
-			w.t.Fatalf("the gate did not open: %v", err)
-		}
-	case <-time.After(30 * time.Second):
-		w.mutex.Lock()
-		defer w.mutex.Unlock()
-		w.t.Fatalf("the gate did not open in 30s; the last event is %+v", w.events[len(w.events)-1])
-	}
-	return time.Since(started)
-}
-
-// fails waits for the end of the wait, which must be a bad one.
-func (w *watching) fails() error {
-	w.t.Helper()
-	select {
-	case err := <-w.ended:
-		if err == nil {
-			w.t.Fatal("the gate opened")
-		}
-		return err
-	case <-time.After(30 * time.Second):
-		w.t.Fatal("the gate did not fail in 30s")
-		return nil
-	}
 }
 
 const slice = `
@@ -164,21 +81,21 @@ func TestTheNetworkingGateHoldsUntilTheWebhookIsCalledThrough(t *testing.T) {
 	server := kubetest.Start(t)
 	gate := watchGate(t, "networking-webhook", Env{Kube: connect(t, server)}, time.Minute)
 
-	gate.sees("0 of 2 ready; ipaddresspools.metallb.io: does not exist yet")
-	gate.sees("no EndpointSlice exists yet")
+	gate.Sees("0 of 2 ready; ipaddresspools.metallb.io: does not exist yet")
+	gate.Sees("no EndpointSlice exists yet")
 	server.InstallCRDs("metallb", "ipaddresspools", "l2advertisements")
 	putSlice(server, "metallb-system", "metallb-webhook-service", "false")
-	gate.sees("0 of 1 endpoints ready")
+	gate.Sees("0 of 1 endpoints ready")
 
 	// webhook-lies: the endpoint is ready; first the webhook is not even registered, then it does not serve.
 	putSlice(server, "metallb-system", "metallb-webhook-service", "true")
-	gate.sees("1 of 1 endpoints ready, webhook ipaddresspoolvalidationwebhook.metallb.io is not called yet")
+	gate.Sees("1 of 1 endpoints ready, webhook ipaddresspoolvalidationwebhook.metallb.io is not called yet")
 	webhook := metallb(server)
-	gate.sees("connect: connection refused")
-	gate.staysShut(500 * time.Millisecond)
+	gate.Sees("connect: connection refused")
+	gate.StaysShut(500 * time.Millisecond)
 
 	webhook.Serve()
-	if took := gate.opens(); took > time.Second {
+	if took := gate.Opens(); took > time.Second {
 		t.Errorf("the gate opened %s after the webhook served", took)
 	}
 }
@@ -188,14 +105,14 @@ func TestAnEndpointThatGoesAwayClosesTheGateAgain(t *testing.T) {
 	server.InstallCRDs("metallb", "ipaddresspools", "l2advertisements")
 	putSlice(server, "metallb-system", "gone", "true")
 	webhook := metallb(server)
-	gate := begin(t, time.Minute, row{"webhook", Webhook{connect(t, server), Object{"metallb-system", "gone"}, metallbProbes("metallb-system")}, ""})
-	gate.sees("connect: connection refused")
+	gate := begin(t, time.Minute, Condition{"webhook", Webhook{connect(t, server), Object{"metallb-system", "gone"}, metallbProbes("metallb-system")}, ""})
+	gate.Sees("connect: connection refused")
 	putSlice(server, "metallb-system", "gone", "false")
-	gate.sees("0 of 1 endpoints ready")
+	gate.Sees("0 of 1 endpoints ready")
 	webhook.Serve()
-	gate.staysShut(500 * time.Millisecond)
+	gate.StaysShut(500 * time.Millisecond)
 	putSlice(server, "metallb-system", "gone", "true")
-	gate.opens()
+	gate.Opens()
 }
 
 func TestATimeoutSaysWhatWasSeenAndWhatToLookAt(t *testing.T) {
@@ -203,7 +120,7 @@ func TestATimeoutSaysWhatWasSeenAndWhatToLookAt(t *testing.T) {
 	server.InstallCRDs("metallb", "ipaddresspools", "l2advertisements")
 	putSlice(server, "metallb-system", "metallb-webhook-service", "true")
 	metallb(server)
-	err := watchGate(t, "networking-webhook", Env{Kube: connect(t, server)}, 1500*time.Millisecond).fails()
+	err := watchGate(t, "networking-webhook", Env{Kube: connect(t, server)}, 1500*time.Millisecond).Fails()
 	var timeout *Timeout
 	if !errors.As(err, &timeout) {
 		t.Fatalf("the error is %T %v, want a *Timeout", err, err)

@@ -4,15 +4,16 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// askEvery is the pace at which a webhook is called.
+const askEvery = 100 * time.Millisecond
 
 // Probe is an object whose creation, as a server-side dry run, tells whether a webhook answers.
 type Probe struct {
@@ -61,15 +62,16 @@ func (w Webhook) Wait(ctx context.Context, report func(string)) error {
 		})
 	}
 	// A call to a webhook whose packets are lost hangs; another one starts every 300 ms even then.
-	question := asking{every: askEvery, limit: 3 * time.Second, atOnce: 10, grace: w.Kube.grace, starter: poke}
-	err := question.ask(ctx, func(ctx context.Context) answer {
+	question := w.Kube.poll(askEvery)
+	question.Limit, question.AtOnce, question.Hurry = 3*time.Second, 10, poke
+	err := question.Until(ctx, func(ctx context.Context) Answer {
 		text, open := seen.now()
 		if !open {
-			return answer{seen: text}
+			return Answer{Seen: text}
 		}
 		result := w.callThrough(ctx)
 		if text != "" {
-			result.seen = text + ", " + result.seen
+			result.Seen = text + ", " + result.Seen
 		}
 		return result
 	}, report)
@@ -141,7 +143,7 @@ func endpointsReady(slices []*unstructured.Unstructured) (string, bool) {
 }
 
 // callThrough sends the probes until one is not answered as it should be.
-func (w Webhook) callThrough(ctx context.Context) answer {
+func (w Webhook) callThrough(ctx context.Context) Answer {
 	for _, probe := range w.Probes {
 		client := w.Kube.dynamic.Resource(probe.Resource).Namespace(probe.Object.GetNamespace())
 		_, err := client.Create(ctx, probe.Object.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -149,31 +151,14 @@ func (w Webhook) callThrough(ctx context.Context) answer {
 		case probe.RefusedBy == "" && err == nil:
 		case probe.RefusedBy != "" && refusedBy(err, probe.RefusedBy):
 		case err == nil:
-			return answer{seen: "webhook " + probe.RefusedBy + " is not called yet"}
-		case apierrors.IsNotFound(err) && unknownResource(err):
-			text, fatal := w.Kube.unknownKind(ctx, probe.Resource)
-			return answer{seen: text, fatal: fatal}
+			return Answer{Seen: "webhook " + probe.RefusedBy + " is not called yet"}
+		case isUnknownKind(err):
+			return w.Kube.unknownKind(ctx, probe.Resource)
 		default:
-			return answer{seen: "last error " + lastPart(err), err: err}
+			return Answer{Seen: "last error " + lastPart(err), Err: err}
 		}
 	}
-	return answer{seen: "answers", ok: true}
-}
-
-// refusedBy says whether a webhook of that name refused a request.
-func refusedBy(err error, webhook string) bool {
-	return answeredByWebhook(err) && strings.Contains(err.Error(), fmt.Sprintf("admission webhook %q ", webhook))
-}
-
-// answeredByWebhook says whether the error is a webhook's own no, which may have any status code. The API server's
-// wording is the only sign of it.
-func answeredByWebhook(err error) bool {
-	return err != nil && strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
-}
-
-// unknownResource tells a kind that is not served from an object, such as a namespace, that is not found.
-func unknownResource(err error) bool {
-	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) || strings.Contains(err.Error(), "could not find the requested resource")
+	return Answer{Seen: "answers", OK: true}
 }
 
 // callFailed is the API server's account of a webhook that it could not call, up to the cause.

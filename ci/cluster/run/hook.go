@@ -104,12 +104,12 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 	layer := layers.OfGate(gate).Name
 	ctx, stop := h.whileAwaited(ctx, layer)
 	defer stop()
-	err = gates.Run(ctx, gate, env, timeout, func(event gates.Event) {
+	err = gates.Run(ctx, gate, env, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
 		if event.Condition == "" {
 			return
 		}
 		h.append(gateEvent(layer, event))
-	})
+	}})
 	return errors.Join(err, h.logErr)
 }
 

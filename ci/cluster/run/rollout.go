@@ -60,9 +60,8 @@ func RolloutsByKubeconfig(text string, out io.Writer) (*Rollouts, error) {
 	return &Rollouts{kube: kube, out: out, redactor: redact.New(text)}, nil
 }
 
-// Wait is ready.WaitRollout on the cluster, with a line for each step. Of env it uses Revision, Image and Delivery.
-func (r *Rollouts) Wait(ctx context.Context, env gates.Env, timeout time.Duration) (gates.Rollout, error) {
-	env.Kube = r.kube
+// Wait is gates.WaitRollout on the cluster, with a line for each step.
+func (r *Rollouts) Wait(ctx context.Context, wanted gates.Wanted, timeout time.Duration) (gates.Seen, error) {
 	steps := timeline.NewSteps(r.out, timeline.Redacting(r.redactor))
 	var mutex sync.Mutex
 	done := make(chan struct{})
@@ -81,14 +80,14 @@ func (r *Rollouts) Wait(ctx context.Context, env gates.Env, timeout time.Duratio
 			}
 		}
 	})
-	seen, err := gates.WaitRollout(ctx, env, timeout, func(event gates.Event) {
+	seen, err := gates.WaitRollout(ctx, r.kube, wanted, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
 		if event.Condition == "" || event.Err != nil { // the error comes back, and is told by who asked
 			return
 		}
 		mutex.Lock()
 		defer mutex.Unlock()
 		steps.Show(gateEvent(gates.GateRollout, event))
-	})
+	}})
 	close(done)
 	ticking.Wait()
 	return seen, err

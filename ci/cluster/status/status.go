@@ -147,7 +147,7 @@ func gateStatus(ctx context.Context, env gates.Env) []GateStatus {
 func lookAtGate(ctx context.Context, gate string, env gates.Env) []GateStatus {
 	var list []GateStatus
 	seen := map[string]string{}
-	err := gates.Run(ctx, gate, env, lookTime, func(event gates.Event) {
+	err := gates.Run(ctx, gate, env, gates.Options{Timeout: lookTime, Events: func(event gates.Event) {
 		switch {
 		case event.Condition == "":
 		case event.Phase == gates.PhaseWaiting:
@@ -161,7 +161,7 @@ func lookAtGate(ctx context.Context, gate string, env gates.Env) []GateStatus {
 			}
 			list = append(list, status)
 		}
-	})
+	}})
 	if len(list) == 0 && err != nil {
 		list = append(list, GateStatus{Gate: gate, Condition: "all", Seen: err.Error()})
 	}

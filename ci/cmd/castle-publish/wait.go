@@ -84,7 +84,7 @@ type rolloutWaiter struct {
 }
 
 func (w *rolloutWaiter) WaitRollout(ctx context.Context, commit, image string) (publish.Rollout, error) {
-	seen, err := w.rollouts.Wait(ctx, gates.Env{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
+	seen, err := w.rollouts.Wait(ctx, gates.Wanted{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
 	return publish.Rollout{
 		Cluster: w.rollouts.Cluster, Deployment: w.delivery.Deployment.String(),
 		Revision: seen.Revision, Image: seen.Image, Again: w.again(commit, image),

@@ -50,11 +50,6 @@ func (p *patience) outlast(err error) error {
 	return err
 }
 
-// unauthorized is what the API's clients return for a 401.
-func unauthorized(url string) error {
-	return apierrors.NewUnauthorized("Unauthorized by " + url)
-}
-
 // brief leaves the request's URL out of a network error.
 func brief(err error) error {
 	if request, ok := errors.AsType[*url.Error](err); ok {
@@ -63,30 +58,45 @@ func brief(err error) error {
 	return err
 }
 
-var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+// refusedBy says whether a webhook of that name refused a request.
+func refusedBy(err error, webhook string) bool {
+	return answeredByWebhook(err) && strings.Contains(err.Error(), fmt.Sprintf("admission webhook %q ", webhook))
+}
 
-// unknownKind explains why the API does not know a resource. The error is not nil when it never will: its definition is
+// answeredByWebhook says whether the error is a webhook's own no, which may have any status code. The API server's
+// wording is the only sign of it.
+func answeredByWebhook(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
+}
+
+// isUnknownKind tells a kind that is not served from an object, such as a namespace, that is not found.
+func isUnknownKind(err error) bool {
+	return apierrors.IsNotFound(err) &&
+		(apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) || strings.Contains(err.Error(), "could not find the requested resource"))
+}
+
+// unknownKind explains why the API does not know a resource. The answer is fatal when it never will: its definition is
 // there and established, and does not serve the version.
-func (k *Kube) unknownKind(ctx context.Context, resource schema.GroupVersionResource) (string, error) {
+func (k *Kube) unknownKind(ctx context.Context, resource schema.GroupVersionResource) Answer {
 	if !strings.Contains(resource.Group, ".") || strings.HasSuffix(resource.Group, ".k8s.io") {
-		return fmt.Sprintf("the API does not serve %s yet", resource.GroupResource()), nil
+		return Answer{Seen: fmt.Sprintf("the API does not serve %s yet", resource.GroupResource())}
 	}
 	name := resource.GroupResource().String()
 	definition, err := k.dynamic.Resource(customResourceDefinitions).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Sprintf("CRD %s does not exist yet", name), nil
+		return Answer{Seen: fmt.Sprintf("CRD %s does not exist yet", name)}
 	}
 	if err != nil {
-		return fmt.Sprintf("CRD %s: %v", name, brief(err)), nil
+		return Answer{Seen: fmt.Sprintf("CRD %s: %v", name, brief(err))}
 	}
 	if seen, ok := established(definition); !ok {
-		return fmt.Sprintf("CRD %s: %s", name, seen), nil
+		return Answer{Seen: fmt.Sprintf("CRD %s: %s", name, seen)}
 	}
 	served := servedVersions(definition)
 	if !slices.Contains(served, resource.Version) {
-		return "", fmt.Errorf("CRD %s serves %s, not %s; is another version of its chart installed", name, strings.Join(served, ", "), resource.Version)
+		return Answer{Fatal: fmt.Errorf("CRD %s serves %s, not %s; is another version of its chart installed", name, strings.Join(served, ", "), resource.Version)}
 	}
-	return fmt.Sprintf("CRD %s is established, not served yet", name), nil
+	return Answer{Seen: fmt.Sprintf("CRD %s is established, not served yet", name)}
 }
 
 func servedVersions(definition *unstructured.Unstructured) []string {

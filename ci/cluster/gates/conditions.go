@@ -1,0 +1,86 @@
+package gates
+
+import (
+	"fmt"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// present passes every object.
+func present(*unstructured.Unstructured) (string, bool) { return "exists", true }
+
+// current asks kstatus: the newest generation was observed and is rolled out.
+func current(object *unstructured.Unstructured) (string, bool) {
+	result, err := status.Compute(object)
+	if err != nil {
+		return err.Error(), false
+	}
+	return result.Message, result.Status == status.CurrentStatus
+}
+
+// available tests a Deployment, by kstatus: its newest generation is observed, all its pods are of it and available, and none is
+// left of an older one. Pods that are on their way out are not waited for.
+func available(deployment *unstructured.Unstructured) (string, bool) {
+	if seen, ok := current(deployment); !ok {
+		return seen, false
+	}
+	wanted, found, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
+	if !found {
+		wanted = 1 // the API's default
+	}
+	if wanted == 0 {
+		return "it is scaled to 0", false
+	}
+	return fmt.Sprintf("%d of %d available", wanted, wanted), true
+}
+
+// onEveryNode tests a DaemonSet: available wherever it shall run, which is at least one node.
+func onEveryNode(daemonSet *unstructured.Unstructured) (string, bool) {
+	seen, ok := current(daemonSet)
+	desired, _, _ := unstructured.NestedInt64(daemonSet.Object, "status", "desiredNumberScheduled")
+	if !ok {
+		return seen, false
+	}
+	if desired == 0 {
+		return "scheduled on no node yet", false
+	}
+	return fmt.Sprintf("available on %d nodes", desired), true
+}
+
+// established tests a CRD: its kind can be used.
+func established(definition *unstructured.Unstructured) (string, bool) {
+	return hasCondition(definition, "Established")
+}
+
+// ready tests an object of a controller that sets a Ready condition. Where the controller records what it has
+// observed, this is the newest generation. An object without conditions is not ready: its controller has not seen it.
+func ready(object *unstructured.Unstructured) (string, bool) {
+	seen, is := hasCondition(object, "Ready")
+	if behind, ok := current(object); is && !ok {
+		return behind, false
+	}
+	return seen, is
+}
+
+// hasCondition looks for a condition with status True, and says else what its controller says.
+func hasCondition(object *unstructured.Unstructured, kind string) (string, bool) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, condition := range conditions {
+		condition, ok := condition.(map[string]any)
+		if !ok || condition["type"] != kind {
+			continue
+		}
+		if condition["status"] == "True" {
+			return kind, true
+		}
+		seen := fmt.Sprintf("%s is %v", kind, condition["status"])
+		for _, field := range []string{"reason", "message"} {
+			if text, _ := condition[field].(string); text != "" {
+				seen += ": " + text
+			}
+		}
+		return seen, false
+	}
+	return "not " + kind + " yet", false
+}

@@ -1,0 +1,49 @@
+package gates
+
+import (
+	"slices"
+
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// runs tests a Deployment as available does, and that its pods run the image; an empty image stands for any.
+func runs(image string) Test {
+	return func(deployment *unstructured.Unstructured) (string, bool) {
+		images := imagesOf(deployment)
+		if image != "" && !hasImage(images, image) {
+			return fmt.Sprintf("its image is %s, not %s", strings.Join(images, ", "), image), false
+		}
+		return available(deployment)
+	}
+}
+
+// hasImage looks for an image under any of the names that a container runtime takes for the same one.
+func hasImage(images []string, image string) bool {
+	wanted := canonical(image)
+	return slices.ContainsFunc(images, func(has string) bool { return has == image || canonical(has) == wanted })
+}
+
+// canonical is an image's full name, with the registry that a short one leaves out; what is no name stays as it is.
+func canonical(image string) string {
+	reference, err := name.ParseReference(image)
+	if err != nil {
+		return image
+	}
+	return reference.Name()
+}
+
+func imagesOf(workload *unstructured.Unstructured) []string {
+	containers, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
+	var images []string
+	for _, container := range containers {
+		if container, ok := container.(map[string]any); ok {
+			image, _ := container["image"].(string)
+			images = append(images, image)
+		}
+	}
+	return images
+}

@@ -1,0 +1,91 @@
+package gates
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// inPlaceAt tests a Kustomization as appliedAt does, and passes it also where it has applied the revision and only the
+// health of something keeps it from being ready: the blog's own is looked at by itself.
+func inPlaceAt(revision string) Test {
+	return func(kustomization *unstructured.Unstructured) (string, bool) {
+		attempted, _, _ := unstructured.NestedString(kustomization.Object, "status", "lastAttemptedRevision")
+		if attempted == revision && readyReason(kustomization) == "HealthCheckFailed" {
+			return "applied " + revision, true
+		}
+		return appliedAt(revision)(kustomization)
+	}
+}
+
+// nudge asks the Kustomizations to go on that wait for others which are ready: Flux would look again only after half a
+// minute. Each is asked once for a revision; a request that fails is tried with the next change.
+func (r *rollout) nudge(ctx context.Context, list []*unstructured.Unstructured, at string) {
+	for _, kustomization := range list {
+		object := Object{kustomization.GetNamespace(), kustomization.GetName()}
+		key := object.String() + " " + at
+		if r.nudged[key] || sourceOf(kustomization) != r.Source || readyReason(kustomization) != "DependencyNotReady" || !dependenciesMet(kustomization, list, at) {
+			continue
+		}
+		bounded, cancel := context.WithTimeout(ctx, listTimeout)
+		err := annotate(bounded, r.client, kustomizations, object, newToken())
+		cancel()
+		r.nudged[key] = err == nil
+	}
+}
+
+// dependenciesMet says whether all that a Kustomization depends on is ready, and at the revision where it takes from the
+// same source.
+func dependenciesMet(kustomization *unstructured.Unstructured, list []*unstructured.Unstructured, revision string) bool {
+	dependencies, _, _ := unstructured.NestedSlice(kustomization.Object, "spec", "dependsOn")
+	for _, dependency := range dependencies {
+		wanted, _ := dependency.(map[string]any)
+		name, _ := wanted["name"].(string)
+		namespace, _ := wanted["namespace"].(string)
+		object := find(list, Object{cmp.Or(namespace, kustomization.GetNamespace()), name})
+		if object == nil {
+			return false
+		}
+		met := Test(fluxReady)
+		if sourceOf(object) == sourceOf(kustomization) {
+			met = appliedAt(revision)
+		}
+		if _, ok := met(object); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func readyReason(object *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if condition, ok := condition.(map[string]any); ok && condition["type"] == "Ready" {
+			reason, _ := condition["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
+
+// The labels by which Flux marks what a Kustomization applied.
+const (
+	ownerName      = "kustomize.toolkit.fluxcd.io/name"
+	ownerNamespace = "kustomize.toolkit.fluxcd.io/namespace"
+)
+
+// ownerOf finds the Kustomization that applied an object, nil when there is none.
+func ownerOf(object *unstructured.Unstructured, list []*unstructured.Unstructured) *unstructured.Unstructured {
+	labels := object.GetLabels()
+	return find(list, Object{labels[ownerNamespace], labels[ownerName]})
+}
+
+func find(list []*unstructured.Unstructured, wanted Object) *unstructured.Unstructured {
+	for _, object := range list {
+		if (Object{object.GetNamespace(), object.GetName()}) == wanted {
+			return object
+		}
+	}
+	return nil
+}
