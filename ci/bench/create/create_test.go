@@ -90,7 +90,7 @@ func TestImagesThatArePulledAheadAreThereOrOnTheirWay(t *testing.T) {
 
 func TestTheScriptKnowsEveryGateOfTheLayers(t *testing.T) {
 	byHand := []string{"gitops-controllers", "blog"}
-	for _, gate := range gates.Gates() {
+	for _, gate := range gates.Names() {
 		if len(looks[gate]) == 0 && !slices.Contains(byHand, gate) {
 			t.Errorf("there is no look for the gate %s", gate)
 		}

@@ -12,15 +12,14 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"tazlab.net/castle/ci/base/copytree"
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/run"
@@ -138,11 +137,11 @@ func poll(ctx context.Context, gate string) error {
 	if !known {
 		return fmt.Errorf("the script has no look for the gate %s", gate)
 	}
-	kube, err := gates.KubeFromEnv(os.Getenv)
+	api, err := kube.FromEnv(os.Getenv)
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(kube.Config())
+	client, err := dynamic.NewForConfig(api.Config())
 	if err != nil {
 		return err
 	}

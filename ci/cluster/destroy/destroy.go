@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/client-go/discovery"
 
-	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
@@ -74,11 +74,11 @@ func reachable(ctx context.Context, states state.Store, access *run.Access) erro
 	if len(inCluster) == 0 {
 		return nil
 	}
-	kube, err := gates.NewKube(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	connection, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
 	if err != nil {
 		return err
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(kube.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(connection.Config())
 	if err != nil {
 		return err
 	}

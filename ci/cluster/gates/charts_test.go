@@ -6,7 +6,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tazlab.net/castle/ci/cluster/kube"
 )
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // A probe proves something only when the API itself lets it through, and the webhook of the release does not.
 func TestOnlyTheWebhooksRefuseTheProbes(t *testing.T) {
@@ -18,9 +23,9 @@ func TestOnlyTheWebhooksRefuseTheProbes(t *testing.T) {
 	}
 	configMapIn("metallb-system")
 	configMapIn("external-secrets")
-	kube := connect(t, server)
+	client := connect(t, server)
 	for _, probe := range append(metallbProbes("metallb-system"), externalSecretsProbes("external-secrets")...) {
-		result := Webhook{Kube: kube, Probes: []Probe{probe}}.callThrough(t.Context())
+		result := Webhook{Kube: client, Probes: []Probe{probe}}.callThrough(t.Context())
 		want := "answers"
 		if probe.RefusedBy != "" {
 			want = "webhook " + probe.RefusedBy + " is not called yet"
@@ -83,17 +88,17 @@ func TestAnExternalSecretOfAnOlderGenerationIsNotSynced(t *testing.T) {
 
 func TestTheStorageGateWantsTheDefaultClassAndARunningManager(t *testing.T) {
 	server := shared.Server(t)
-	kube := connect(t, server)
-	conditions := storage(Env{Kube: kube, Cluster: sandbox()})
+	client := connect(t, server)
+	conditions := storage(Env{Kube: client, Cluster: sandbox()})
 	gate := begin(t, time.Minute, conditions[0], conditions[1], conditions[2])
 	class := func(annotations string) {
-		server.Put(storageClasses, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: longhorn"+annotations+"}, provisioner: driver.longhorn.io}")
+		server.Put(kube.StorageClasses, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: longhorn"+annotations+"}, provisioner: driver.longhorn.io}")
 	}
 	class("")
 	gate.Sees("exists, but is not the default")
 	class(`, annotations: {storageclass.kubernetes.io/is-default-class: "true"}`)
 	manager := func(status string) {
-		server.Put(daemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: longhorn-manager, namespace: longhorn-system},
+		server.Put(kube.DaemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: longhorn-manager, namespace: longhorn-system},
 			spec: {selector: {matchLabels: {app: m}}, template: {metadata: {labels: {app: m}}, spec: {containers: [{name: m, image: m}]}}},
 			status: {observedGeneration: 1, currentNumberScheduled: 0, numberMisscheduled: 0, `+status+`}}`)
 	}
@@ -101,7 +106,7 @@ func TestTheStorageGateWantsTheDefaultClassAndARunningManager(t *testing.T) {
 	gate.Sees("scheduled on no node yet")
 	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1, numberReady: 1")
 	gate.Sees("Available: 1/2")
-	server.Put(csiDrivers, "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: driver.longhorn.io}, spec: {}}")
+	server.Put(kube.CSIDrivers, "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: driver.longhorn.io}, spec: {}}")
 	gate.StaysShut(200 * time.Millisecond)
 	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2, numberReady: 2")
 	gate.Opens()
@@ -132,7 +137,7 @@ func TestFluxsControllersAreAllWaitedFor(t *testing.T) {
 	gate.Sees("0 of 3 ready; source-controller: does not exist yet")
 	for _, name := range []string{"source-controller", "kustomize-controller", "helm-controller"} {
 		gate.StaysShut(50 * time.Millisecond)
-		server.Put(deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: `+name+`, namespace: flux-system},
+		server.Put(kube.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: `+name+`, namespace: flux-system},
 			spec: {selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: c}]}}},
 			status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
 			conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}}`)

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/flux"
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
 // Env is what the gates look at and compare with.
 type Env struct {
-	Kube    *Kube
+	Kube    *kube.Client
 	Cluster *description.Cluster // for the gates platform, networking and storage
 	Talos   Talos                // for the gate platform
 	// Revision is what Flux must be at, a commit or "main@sha1:<commit>". Empty: whatever its source is at.
@@ -21,7 +23,7 @@ type Env struct {
 	// Image is what the blog must run. Empty: whatever its Deployment names.
 	Image string
 	// Deployment is the blog's, for the gate blog. Empty: the one of castle's own repositories.
-	Deployment Object
+	Deployment kube.Object
 	// LookOnly leaves out the conditions that create something to see whether it works.
 	LookOnly bool
 }
@@ -64,14 +66,14 @@ func platform(e Env) []Condition {
 func engineWebhook(e Env) []Condition {
 	const ns = "external-secrets"
 	return []Condition{
-		{"CRDs of External Secrets Operator", e.Kube.Objects(customResourceDefinitions, "", established, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
-		{"webhook external-secrets-webhook in " + ns, Webhook{e.Kube, Object{ns, "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
+		{"CRDs of External Secrets Operator", e.Kube.Objects(kube.CRDs, "", kube.Established, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
+		{"webhook external-secrets-webhook in " + ns, Webhook{e.Kube, kube.Object{Namespace: ns, Name: "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
 	}
 }
 
 func engineStore(e Env) []Condition {
 	return []Condition{
-		{"ClusterSecretStore infisical", e.Kube.Objects(clusterStores, "", ready, "infisical"), "kubectl describe clustersecretstore infisical"},
+		{"ClusterSecretStore infisical", e.Kube.Objects(clusterStores, "", kube.Ready, "infisical"), "kubectl describe clustersecretstore infisical"},
 	}
 }
 
@@ -84,8 +86,8 @@ func engine(e Env) []Condition {
 func networkingWebhook(e Env) []Condition {
 	const ns = "metallb-system"
 	return []Condition{
-		{"CRDs of MetalLB", e.Kube.Objects(customResourceDefinitions, "", established, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
-		{"webhook metallb-webhook-service in " + ns, Webhook{e.Kube, Object{ns, "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
+		{"CRDs of MetalLB", e.Kube.Objects(kube.CRDs, "", kube.Established, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
+		{"webhook metallb-webhook-service in " + ns, Webhook{e.Kube, kube.Object{Namespace: ns, Name: "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
 	}
 }
 
@@ -93,7 +95,7 @@ func networking(e Env) []Condition {
 	const ns = "metallb-system"
 	conditions := []Condition{
 		{"IPAddressPool castle in " + ns, e.Kube.Objects(addressPools, ns, accepted, "castle"), "kubectl -n " + ns + " describe ipaddresspool castle"},
-		{"L2Advertisement castle in " + ns, e.Kube.Objects(advertisements, ns, present, "castle"), "kubectl -n " + ns + " get l2advertisements"},
+		{"L2Advertisement castle in " + ns, e.Kube.Objects(advertisements, ns, kube.Present, "castle"), "kubectl -n " + ns + " get l2advertisements"},
 	}
 	if e.LookOnly {
 		return conditions
@@ -106,9 +108,9 @@ func storage(e Env) []Condition {
 	const ns = "longhorn-system"
 	class := e.Cluster.Storage.StorageClass
 	return []Condition{
-		{"StorageClass " + class, e.Kube.Objects(storageClasses, "", defaultClass, class), "kubectl get storageclasses"},
-		{"DaemonSet longhorn-manager in " + ns, e.Kube.Objects(daemonSets, ns, onEveryNode, "longhorn-manager"), lookInto(ns)},
-		{"CSIDriver driver.longhorn.io", e.Kube.Objects(csiDrivers, "", present, "driver.longhorn.io"), "kubectl get csidrivers; " + lookInto(ns)},
+		{"StorageClass " + class, e.Kube.Objects(kube.StorageClasses, "", defaultClass, class), "kubectl get storageclasses"},
+		{"DaemonSet longhorn-manager in " + ns, e.Kube.Objects(kube.DaemonSets, ns, kube.OnEveryNode, "longhorn-manager"), lookInto(ns)},
+		{"CSIDriver driver.longhorn.io", e.Kube.Objects(kube.CSIDrivers, "", kube.Present, "driver.longhorn.io"), "kubectl get csidrivers; " + lookInto(ns)},
 	}
 }
 
@@ -122,31 +124,31 @@ func gitopsSecrets(e Env) []Condition {
 func gitopsControllers(e Env) []Condition {
 	const ns = "flux-system"
 	return []Condition{
-		{"CRDs of Flux", e.Kube.Objects(customResourceDefinitions, "", established,
+		{"CRDs of Flux", e.Kube.Objects(kube.CRDs, "", kube.Established,
 			"gitrepositories.source.toolkit.fluxcd.io", "helmrepositories.source.toolkit.fluxcd.io",
 			"kustomizations.kustomize.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io"), "kubectl get crds"},
-		{"controllers of Flux", e.Kube.Objects(deployments, ns, available, "source-controller", "kustomize-controller", "helm-controller"), lookInto(ns)},
+		{"controllers of Flux", e.Kube.Objects(kube.Deployments, ns, kube.Available, "source-controller", "kustomize-controller", "helm-controller"), lookInto(ns)},
 	}
 }
 
 func gitops(e Env) []Condition {
 	const ns = "flux-system"
-	names := defaultDelivery
+	names := flux.DefaultDelivery
 	return []Condition{
-		{"GitRepository " + names.Source.Name, e.Kube.Objects(gitRepositories, ns, sourceAt(e.Revision), names.Source.Name), "kubectl -n " + ns + " describe gitrepository " + names.Source.Name},
+		{"GitRepository " + names.Source.Name, e.Kube.Objects(flux.GitRepositories, ns, flux.SourceAt(e.Revision), names.Source.Name), "kubectl -n " + ns + " describe gitrepository " + names.Source.Name},
 		{"Kustomizations", delivered(e.Kube, names.Source, names.Kustomization, e.Revision), "kubectl get kustomizations -A; kubectl -n " + ns + " logs deployment/kustomize-controller"},
 	}
 }
 
 func blog(e Env) []Condition {
-	blog := cmp.Or(e.Deployment, defaultDelivery.Deployment)
+	blog := cmp.Or(e.Deployment, flux.DefaultDelivery.Deployment)
 	return []Condition{
-		{"Deployment " + blog.Name + " in " + blog.Namespace, e.Kube.Objects(deployments, blog.Namespace, runs(e.Image), blog.Name), "kubectl -n " + blog.Namespace + " get deployments,pods"},
+		{"Deployment " + blog.Name + " in " + blog.Namespace, e.Kube.Objects(kube.Deployments, blog.Namespace, kube.Runs(e.Image), blog.Name), "kubectl -n " + blog.Namespace + " get deployments,pods"},
 	}
 }
 
-// Gates lists the names of all gates.
-func Gates() []string {
+// Names lists the names of all gates.
+func Names() []string {
 	names := make([]string, len(gates))
 	for i, gate := range gates {
 		names[i] = gate.name
@@ -154,8 +156,8 @@ func Gates() []string {
 	return names
 }
 
-// Gate is the table of a gate. It fails when there is no such gate or env lacks what it looks at.
-func Gate(name string, env Env) ([]Condition, error) {
+// Conditions is the table of a gate. It fails when there is no such gate or env lacks what it looks at.
+func Conditions(name string, env Env) ([]Condition, error) {
 	for _, gate := range gates {
 		if gate.name != name {
 			continue
@@ -165,7 +167,7 @@ func Gate(name string, env Env) ([]Condition, error) {
 		}
 		return gate.conditions(env), nil
 	}
-	return nil, fmt.Errorf("no gate %q: there are %s", name, strings.Join(Gates(), ", "))
+	return nil, fmt.Errorf("no gate %q: there are %s", name, strings.Join(Names(), ", "))
 }
 
 func all(needs ...func(Env) error) func(Env) error {

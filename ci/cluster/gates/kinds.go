@@ -2,15 +2,10 @@ package gates
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// The kinds of Kubernetes itself that castle looks at.
+// The kinds of what the layers install.
 var (
-	nodes                     = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	services                  = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	namespaces                = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	endpointSlices            = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
-	deployments               = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	daemonSets                = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
-	storageClasses            = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	csiDrivers                = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
-	customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	clusterStores   = schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: "clustersecretstores"}
+	externalSecrets = schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: "externalsecrets"}
+	addressPools    = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}
+	advertisements  = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "l2advertisements"}
 )

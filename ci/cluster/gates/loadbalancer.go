@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
 // ProofNamespace is the namespace of what castle creates to see whether it works. It stays, empty: a namespace takes
@@ -20,7 +22,7 @@ const ProofNamespace = "castle-proof"
 // LoadBalancer waits until a Service of type LoadBalancer gets an address of the pool. The Service is castle's own, has no
 // endpoints, and is removed whatever the outcome is; a dry run would show nothing, because MetalLB acts on what is stored.
 type LoadBalancer struct {
-	Kube *Kube
+	Kube *kube.Client
 	// Pool is the IPAddressPool that the address is asked from, Ranges what it consists of: "a-b" or a prefix.
 	Pool   string
 	Ranges []string
@@ -30,26 +32,26 @@ const proofService = "loadbalancer"
 
 // Wait waits as Condition says.
 func (l LoadBalancer) Wait(ctx context.Context, report func(string)) error {
-	client := l.Kube.dynamic.Resource(services).Namespace(ProofNamespace)
+	client := l.Kube.Resource(kube.Services).Namespace(ProofNamespace)
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.RequestTimeout)
 		defer cancel()
 		_ = client.Delete(ctx, proofService, metav1.DeleteOptions{}) // the next run removes it, if this fails
 	}()
 	var own types.UID
-	err := l.Kube.poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) Answer {
+	err := l.Kube.Poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) kube.Answer {
 		service, err := l.create(ctx)
 		if err != nil {
-			return Answer{Seen: "cannot create the Service yet: " + brief(err).Error(), Err: err}
+			return kube.Answer{Seen: "cannot create the Service yet: " + kube.Brief(err).Error(), Err: err}
 		}
 		own = service.GetUID()
-		return Answer{Seen: "no address yet", OK: true}
+		return kube.Answer{Seen: "no address yet", OK: true}
 	}, report)
 	if err != nil {
 		return err
 	}
-	target := Target{Resource: services, Namespace: ProofNamespace, Name: proofService}
-	return l.Kube.Follow(ctx, []Target{target}, func(view View) (string, bool, error) {
+	target := kube.Target{Resource: kube.Services, Namespace: ProofNamespace, Name: proofService}
+	return l.Kube.Follow(ctx, []kube.Target{target}, func(view kube.View) (string, bool, error) {
 		if len(view[0]) == 0 || view[0][0].GetUID() != own {
 			return "", false, fmt.Errorf("somebody removed the Service %s/%s; run it again", ProofNamespace, proofService)
 		}
@@ -65,11 +67,11 @@ func (l LoadBalancer) create(ctx context.Context) (*unstructured.Unstructured, e
 		"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": ProofNamespace, "labels": labels},
 	}}
-	_, err := l.Kube.dynamic.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{})
+	_, err := l.Kube.Resource(kube.Namespaces).Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	client := l.Kube.dynamic.Resource(services).Namespace(ProofNamespace)
+	client := l.Kube.Resource(kube.Services).Namespace(ProofNamespace)
 	if err := client.Delete(ctx, proofService, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
 // Talos looks at the machines below Kubernetes.
@@ -21,14 +23,14 @@ type Talos interface {
 
 // etcdQuorum waits for Talos to say so.
 func etcdQuorum(talos Talos) Waiter {
-	question := Poll{Every: 250 * time.Millisecond, Limit: listTimeout}
-	return waiterFunc(func(ctx context.Context, report func(string)) error {
-		return question.Until(ctx, func(ctx context.Context) Answer {
+	question := kube.Poll{Every: 250 * time.Millisecond, Limit: kube.RequestTimeout}
+	return kube.WaitFunc(func(ctx context.Context, report func(string)) error {
+		return question.Until(ctx, func(ctx context.Context) kube.Answer {
 			summary, ok, err := talos.EtcdQuorum(ctx)
 			if err != nil {
-				return Answer{Seen: err.Error()}
+				return kube.Answer{Seen: err.Error()}
 			}
-			return Answer{Seen: summary, OK: ok}
+			return kube.Answer{Seen: summary, OK: ok}
 		}, report)
 	})
 }
@@ -36,7 +38,7 @@ func etcdQuorum(talos Talos) Waiter {
 // Steady waits until an address has answered Times times in a row, Every apart and over a new connection each, GET URL with
 // status 200. A single answer is no proof: a virtual IP can be given up again right after it was taken.
 type Steady struct {
-	Kube  *Kube // its certificates and proxy
+	Kube  *kube.Client // its certificates and proxy
 	URL   string
 	Times int
 	Every time.Duration
@@ -44,22 +46,22 @@ type Steady struct {
 
 // Wait waits as Condition says.
 func (s Steady) Wait(ctx context.Context, report func(string)) error {
-	client, err := s.Kube.freshClient()
+	client, err := s.Kube.HTTPClient()
 	if err != nil {
 		return err
 	}
 	var row int
 	var last string
-	question := s.Kube.poll(s.Every)
+	question := s.Kube.Poll(s.Every)
 	question.Limit = 2 * time.Second
-	return question.Until(ctx, func(ctx context.Context) Answer {
+	return question.Until(ctx, func(ctx context.Context) kube.Answer {
 		failed, err := get(ctx, client, s.URL)
 		if failed == "" {
 			row++
 		} else {
 			row, last = 0, "; last failure "+failed
 		}
-		return Answer{Seen: fmt.Sprintf("%d of %d answers in a row%s", row, s.Times, last), OK: row >= s.Times, Err: err}
+		return kube.Answer{Seen: fmt.Sprintf("%d of %d answers in a row%s", row, s.Times, last), OK: row >= s.Times, Err: err}
 	}, report)
 }
 
@@ -71,13 +73,13 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return brief(err).Error(), err
+		return kube.Brief(err).Error(), err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	switch {
 	case err != nil:
-		return brief(err).Error(), err
+		return kube.Brief(err).Error(), err
 	case response.StatusCode == http.StatusUnauthorized:
 		return response.Status, apierrors.NewUnauthorized("Unauthorized by " + url) // as the API's own clients say it
 	case response.StatusCode != http.StatusOK:
@@ -98,27 +100,27 @@ func failedChecks(body string) []string {
 }
 
 // apiReady waits until the API server says that it is.
-func apiReady(client *Kube) Waiter {
-	return waiterFunc(func(ctx context.Context, report func(string)) error {
-		fresh, err := client.freshClient()
+func apiReady(client *kube.Client) Waiter {
+	return kube.WaitFunc(func(ctx context.Context, report func(string)) error {
+		fresh, err := client.HTTPClient()
 		if err != nil {
 			return err
 		}
-		return client.poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) Answer {
-			failed, err := get(ctx, fresh, strings.TrimSuffix(client.config.Host, "/")+"/readyz?verbose")
+		return client.Poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) kube.Answer {
+			failed, err := get(ctx, fresh, strings.TrimSuffix(client.Config().Host, "/")+"/readyz?verbose")
 			if failed == "" {
-				return Answer{Seen: "ready", OK: true}
+				return kube.Answer{Seen: "ready", OK: true}
 			}
-			return Answer{Seen: failed, Err: err}
+			return kube.Answer{Seen: failed, Err: err}
 		}, report)
 	})
 }
 
 // nodesReady waits until all nodes of these names are there and ready. All nodes are watched at once: a large cluster
 // would else need a watch for each.
-func nodesReady(client *Kube, names []string) Waiter {
-	return waiterFunc(func(ctx context.Context, report func(string)) error {
-		return client.Follow(ctx, []Target{{Resource: nodes}}, func(view View) (string, bool, error) {
+func nodesReady(client *kube.Client, names []string) Waiter {
+	return kube.WaitFunc(func(ctx context.Context, report func(string)) error {
+		return client.Follow(ctx, []kube.Target{{Resource: kube.Nodes}}, func(view kube.View) (string, bool, error) {
 			byName := map[string]*unstructured.Unstructured{}
 			for _, node := range view[0] {
 				byName[node.GetName()] = node
@@ -133,7 +135,7 @@ func nodesReady(client *Kube, names []string) Waiter {
 					open = append(open, name+": "+seen)
 				}
 			}
-			return tally(len(names)-len(open), len(names), open), len(open) == 0, nil
+			return kube.Tally(len(names)-len(open), len(names), open), len(open) == 0, nil
 		}, report)
 	})
 }

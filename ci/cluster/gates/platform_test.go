@@ -2,6 +2,7 @@ package gates
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/test/kubetest"
 )
 
@@ -21,6 +23,10 @@ type address struct {
 	*httptest.Server
 	answers atomic.Bool
 	asked   atomic.Int32
+}
+
+func pemOf(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func newAddress(t *testing.T) *address {
@@ -35,13 +41,13 @@ func newAddress(t *testing.T) *address {
 	return a
 }
 
-func (a *address) kube(t *testing.T) *Kube {
+func (a *address) kube(t *testing.T) *kube.Client {
 	t.Helper()
-	kube, err := NewKube(a.URL, pemOf(a.Certificate().Raw), nil, nil)
+	client, err := kube.Connect(a.URL, pemOf(a.Certificate().Raw), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kube
+	return client
 }
 
 func TestAnAddressThatAnswersOnceIsNotSteady(t *testing.T) {
@@ -64,17 +70,17 @@ func TestAnAddressThatAnswersOnceIsNotSteady(t *testing.T) {
 
 func TestAForeignCertificateEndsTheWaitAfterItsGrace(t *testing.T) {
 	vip, other := newAddress(t), kubetest.NewCA(t)
-	kube, err := NewKube(vip.URL, other, nil, nil)
+	client, err := kube.Connect(vip.URL, other, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube.grace = 300 * time.Millisecond
+	client.Grace = 300 * time.Millisecond
 	started := time.Now()
-	err = begin(t, time.Minute, Condition{"virtual IP", Steady{kube, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).Fails()
+	err = begin(t, time.Minute, Condition{"virtual IP", Steady{client, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).Fails()
 	if _, ok := errors.AsType[*Impossible](err); !ok || !strings.Contains(err.Error(), "does another cluster hold the address") {
 		t.Errorf("the error is %T %v, want an *Impossible that names the cause", err, err)
 	}
-	if took := time.Since(started); took < kube.grace {
+	if took := time.Since(started); took < client.Grace {
 		t.Errorf("gave up after %s, before its grace", took)
 	}
 }
@@ -111,17 +117,17 @@ func TestEtcdIsAskedUntilItHasAQuorum(t *testing.T) {
 
 func TestThePlatformGateWaitsForEveryDeclaredNode(t *testing.T) {
 	server := shared.Server(t)
-	kube := connect(t, server)
-	wait := begin(t, time.Minute, Condition{"nodes", nodesReady(kube, []string{"cp-1", "worker-1"}), ""})
+	client := connect(t, server)
+	wait := begin(t, time.Minute, Condition{"nodes", nodesReady(client, []string{"cp-1", "worker-1"}), ""})
 	node := func(name, ready string) {
-		server.Put(nodes, `{apiVersion: v1, kind: Node, metadata: {name: `+name+`}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: KubeletNotReady, message: no network}]}}`)
-		t.Cleanup(func() { server.Delete(nodes, "", name) })
+		server.Put(kube.Nodes, `{apiVersion: v1, kind: Node, metadata: {name: `+name+`}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: KubeletNotReady, message: no network}]}}`)
+		t.Cleanup(func() { server.Delete(kube.Nodes, "", name) })
 	}
 	wait.Sees("0 of 2 ready; cp-1: not registered yet; worker-1: not registered yet")
 	node("stranger", "True")
 	node("cp-1", "True")
 	wait.Sees("1 of 2 ready; worker-1: not registered yet")
-	server.Put(nodes, `{apiVersion: v1, kind: Node, metadata: {name: worker-1}, status: {conditions: [{type: Ready, status: "False", reason: KubeletNotReady, message: no network}]}}`)
+	server.Put(kube.Nodes, `{apiVersion: v1, kind: Node, metadata: {name: worker-1}, status: {conditions: [{type: Ready, status: "False", reason: KubeletNotReady, message: no network}]}}`)
 	wait.Sees("1 of 2 ready; worker-1: Ready is False: KubeletNotReady: no network")
 	node("worker-1", "True")
 	wait.Opens()
@@ -132,7 +138,7 @@ func TestTheAPIIsReadyWhenItSaysSo(t *testing.T) {
 }
 
 func TestAGateSaysWhatItLacks(t *testing.T) {
-	_, err := Gate("platform", Env{})
+	_, err := Conditions("platform", Env{})
 	for _, part := range []string{"gate platform", "Kubernetes", "description", "Talos nodes"} {
 		if part == "Kubernetes" {
 			part = "cluster's API"
@@ -141,19 +147,19 @@ func TestAGateSaysWhatItLacks(t *testing.T) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
 	}
-	if _, err := Gate("networkin", Env{}); err == nil || !strings.Contains(err.Error(), "networking-webhook") {
+	if _, err := Conditions("networkin", Env{}); err == nil || !strings.Contains(err.Error(), "networking-webhook") {
 		t.Errorf("an unknown gate does not name those that there are: %v", err)
 	}
 }
 
 func TestEveryGateHasRowsThatSayWhereToLook(t *testing.T) {
-	kube, err := NewKube("https://192.0.2.1:6443", nil, nil, nil)
+	client, err := kube.Connect("https://192.0.2.1:6443", nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := Env{Kube: kube, Talos: &etcd{}, Cluster: sandbox()}
-	for _, name := range Gates() {
-		conditions, err := Gate(name, env)
+	env := Env{Kube: client, Talos: &etcd{}, Cluster: sandbox()}
+	for _, name := range Names() {
+		conditions, err := Conditions(name, env)
 		if err != nil || len(conditions) == 0 {
 			t.Errorf("gate %s: %d conditions, %v", name, len(conditions), err)
 		}
@@ -168,12 +174,12 @@ func TestEveryGateHasRowsThatSayWhereToLook(t *testing.T) {
 }
 
 func TestALookCreatesNothing(t *testing.T) {
-	kube, err := NewKube("https://192.0.2.1:6443", nil, nil, nil)
+	client, err := kube.Connect("https://192.0.2.1:6443", nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range Gates() {
-		conditions, err := Gate(name, Env{Kube: kube, Talos: &etcd{}, Cluster: sandbox(), LookOnly: true})
+	for _, name := range Names() {
+		conditions, err := Conditions(name, Env{Kube: client, Talos: &etcd{}, Cluster: sandbox(), LookOnly: true})
 		if err != nil || len(conditions) == 0 {
 			t.Errorf("gate %s: %d conditions, %v", name, len(conditions), err)
 		}

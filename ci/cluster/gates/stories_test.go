@@ -10,25 +10,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/test/kubetest"
 	"tazlab.net/castle/ci/test/waittest"
 )
 
 var shared kubetest.Shared
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	shared.Close()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-func connect(t testing.TB, server *kubetest.Server) *Kube {
+func connect(t testing.TB, server *kubetest.Server) *kube.Client {
 	t.Helper()
-	kube, err := KubeFromEnv(server.Getenv)
+	client, err := kube.FromEnv(server.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kube
+	return client
 }
 
 // begin has conditions waited for in the background.
@@ -44,7 +41,7 @@ func begin(t testing.TB, timeout time.Duration, conditions ...Condition) *waitte
 
 func watchGate(t testing.TB, gate string, env Env, timeout time.Duration) *waittest.Wait {
 	t.Helper()
-	conditions, err := Gate(gate, env)
+	conditions, err := Conditions(gate, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +58,7 @@ endpoints: [{addresses: [10.244.0.7], conditions: {ready: READY}}]
 `
 
 func putSlice(server *kubetest.Server, namespace, service, ready string) {
-	server.Put(endpointSlices, strings.NewReplacer("NAMESPACE", namespace, "SERVICE", service, "READY", ready).Replace(slice))
+	server.Put(kube.EndpointSlices, strings.NewReplacer("NAMESPACE", namespace, "SERVICE", service, "READY", ready).Replace(slice))
 }
 
 // metallb stands in for MetalLB's webhook: it knows what an address is.
@@ -105,7 +102,7 @@ func TestAnEndpointThatGoesAwayClosesTheGateAgain(t *testing.T) {
 	server.InstallCRDs("metallb", "ipaddresspools", "l2advertisements")
 	putSlice(server, "metallb-system", "gone", "true")
 	webhook := metallb(server)
-	gate := begin(t, time.Minute, Condition{"webhook", Webhook{connect(t, server), Object{"metallb-system", "gone"}, metallbProbes("metallb-system")}, ""})
+	gate := begin(t, time.Minute, Condition{"webhook", Webhook{connect(t, server), kube.Object{Namespace: "metallb-system", Name: "gone"}, metallbProbes("metallb-system")}, ""})
 	gate.Sees("connect: connection refused")
 	putSlice(server, "metallb-system", "gone", "false")
 	gate.Sees("0 of 1 endpoints ready")

@@ -5,17 +5,19 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
 // nodeReady tests a Node.
 func nodeReady(node *unstructured.Unstructured) (string, bool) {
-	return hasCondition(node, "Ready")
+	return kube.HasCondition(node, "Ready")
 }
 
 // synced tests an ExternalSecret: its newest generation stands in the Secret. The controller keeps it as the first part
 // of syncedResourceVersion ("2-<hash>").
 func synced(secret *unstructured.Unstructured) (string, bool) {
-	seen, ok := ready(secret)
+	seen, ok := kube.Ready(secret)
 	if !ok {
 		return seen, false
 	}

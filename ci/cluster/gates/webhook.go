@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
 // askEvery is the pace at which a webhook is called.
@@ -29,8 +31,8 @@ type Probe struct {
 // The first alone says little: MetalLB and External Secrets Operator can be ready before they serve. Probes without a
 // Service are for a webhook outside the cluster.
 type Webhook struct {
-	Kube    *Kube
-	Service Object
+	Kube    *kube.Client
+	Service kube.Object
 	Probes  []Probe
 }
 
@@ -44,13 +46,13 @@ func (w Webhook) Wait(ctx context.Context, report func(string)) error {
 	defer group.Wait()
 	defer cancel()
 	if !seen.open {
-		target := Target{
-			Resource:  endpointSlices,
+		target := kube.Target{
+			Resource:  kube.EndpointSlices,
 			Namespace: w.Service.Namespace,
 			Labels:    "kubernetes.io/service-name=" + w.Service.Name,
 		}
 		group.Go(func() {
-			err := w.Kube.Follow(ctx, []Target{target}, func(view View) (string, bool, error) {
+			err := w.Kube.Follow(ctx, []kube.Target{target}, func(view kube.View) (string, bool, error) {
 				text, ready := endpointsReady(view[0])
 				seen.endpoints(text, ready)
 				return text, false, nil
@@ -62,12 +64,12 @@ func (w Webhook) Wait(ctx context.Context, report func(string)) error {
 		})
 	}
 	// A call to a webhook whose packets are lost hangs; another one starts every 300 ms even then.
-	question := w.Kube.poll(askEvery)
+	question := w.Kube.Poll(askEvery)
 	question.Limit, question.AtOnce, question.Hurry = 3*time.Second, 10, poke
-	err := question.Until(ctx, func(ctx context.Context) Answer {
+	err := question.Until(ctx, func(ctx context.Context) kube.Answer {
 		text, open := seen.now()
 		if !open {
-			return Answer{Seen: text}
+			return kube.Answer{Seen: text}
 		}
 		result := w.callThrough(ctx)
 		if text != "" {
@@ -143,22 +145,22 @@ func endpointsReady(slices []*unstructured.Unstructured) (string, bool) {
 }
 
 // callThrough sends the probes until one is not answered as it should be.
-func (w Webhook) callThrough(ctx context.Context) Answer {
+func (w Webhook) callThrough(ctx context.Context) kube.Answer {
 	for _, probe := range w.Probes {
-		client := w.Kube.dynamic.Resource(probe.Resource).Namespace(probe.Object.GetNamespace())
+		client := w.Kube.Resource(probe.Resource).Namespace(probe.Object.GetNamespace())
 		_, err := client.Create(ctx, probe.Object.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		switch {
 		case probe.RefusedBy == "" && err == nil:
-		case probe.RefusedBy != "" && refusedBy(err, probe.RefusedBy):
+		case probe.RefusedBy != "" && kube.RefusedBy(err, probe.RefusedBy):
 		case err == nil:
-			return Answer{Seen: "webhook " + probe.RefusedBy + " is not called yet"}
-		case isUnknownKind(err):
-			return w.Kube.unknownKind(ctx, probe.Resource)
+			return kube.Answer{Seen: "webhook " + probe.RefusedBy + " is not called yet"}
+		case kube.IsUnknownKind(err):
+			return w.Kube.UnknownKind(ctx, probe.Resource)
 		default:
-			return Answer{Seen: "last error " + lastPart(err), Err: err}
+			return kube.Answer{Seen: "last error " + lastPart(err), Err: err}
 		}
 	}
-	return Answer{Seen: "answers", OK: true}
+	return kube.Answer{Seen: "answers", OK: true}
 }
 
 // callFailed is the API server's account of a webhook that it could not call, up to the cause.
@@ -166,7 +168,7 @@ var callFailed = regexp.MustCompile(`failed calling webhook "[^"]*": (?:failed t
 
 // lastPart leaves the cause of a failed call: "dial tcp 10.96.0.12:443: connect: connection refused".
 func lastPart(err error) string {
-	message := brief(err).Error()
+	message := kube.Brief(err).Error()
 	if at := callFailed.FindStringIndex(message); at != nil {
 		return message[at[1]:]
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
@@ -67,10 +67,10 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 		VariableEvents:       events,
 		VariableTalosSecrets: access.machines,
 
-		gates.HostVariable:       access.Kube.Host,
-		gates.CAVariable:         string(access.Kube.CA),
-		gates.ClientCertVariable: string(access.Kube.Cert),
-		gates.ClientKeyVariable:  string(access.Kube.Key),
+		kube.HostVariable:       access.Kube.Host,
+		kube.CAVariable:         string(access.Kube.CA),
+		kube.ClientCertVariable: string(access.Kube.Cert),
+		kube.ClientKeyVariable:  string(access.Kube.Key),
 
 		"PROXMOX_VE_ENDPOINT":  c.Description.Proxmox.URL,
 		"PROXMOX_VE_API_TOKEN": value(secrets.ProxmoxAPIToken),

@@ -13,6 +13,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -46,7 +47,7 @@ func OpenHook() (*Hook, error) {
 // secretVariables are the values of the environment that must not get into the event log.
 func secretVariables() []string {
 	var values []string
-	for _, name := range []string{VariableTalosSecrets, gates.ClientKeyVariable, "PROXMOX_VE_API_TOKEN",
+	for _, name := range []string{VariableTalosSecrets, kube.ClientKeyVariable, "PROXMOX_VE_API_TOKEN",
 		"TF_VAR_infisical_client_id", "TF_VAR_infisical_client_secret", "TF_ENCRYPTION", "AWS_SECRET_ACCESS_KEY"} {
 		if value := os.Getenv(name); value != "" {
 			values = append(values, value)
@@ -84,11 +85,11 @@ func (h *Hook) layer(layer, phase, result string) error {
 
 // Wait waits for a gate and notes each of its conditions.
 func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) error {
-	kube, err := gates.KubeFromEnv(os.Getenv)
+	client, err := kube.FromEnv(os.Getenv)
 	if err != nil {
 		return err
 	}
-	env := gates.Env{Kube: kube, Cluster: h.description}
+	env := gates.Env{Kube: client, Cluster: h.description}
 	if gate == layers.Platform {
 		bundle, err := machineconfig.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
 		if err != nil {

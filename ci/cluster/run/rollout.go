@@ -10,6 +10,8 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/rollout"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
@@ -19,7 +21,7 @@ type Rollouts struct {
 	// Cluster is the cluster's name, empty where only a kubeconfig is known.
 	Cluster string
 
-	kube     *gates.Kube
+	kube     *kube.Client
 	out      io.Writer // step lines
 	redactor *redact.Redactor
 }
@@ -44,24 +46,24 @@ func (c *Cluster) Rollouts(ctx context.Context) (*Rollouts, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := gates.NewKube(known.Kube.Host, known.Kube.CA, known.Kube.Cert, known.Kube.Key)
+	client, err := kube.Connect(known.Kube.Host, known.Kube.CA, known.Kube.Cert, known.Kube.Key)
 	if err != nil {
 		return nil, err
 	}
-	return &Rollouts{Cluster: description.Name, kube: kube, out: c.Out, redactor: redact.New(known.Secret()...)}, nil
+	return &Rollouts{Cluster: description.Name, kube: client, out: c.Out, redactor: redact.New(known.Secret()...)}, nil
 }
 
 // RolloutsByKubeconfig gets access with a kubeconfig, given as its text; out takes step lines.
 func RolloutsByKubeconfig(text string, out io.Writer) (*Rollouts, error) {
-	kube, err := gates.KubeFromKubeconfig([]byte(text))
+	client, err := kube.FromKubeconfig([]byte(text))
 	if err != nil {
 		return nil, err
 	}
-	return &Rollouts{kube: kube, out: out, redactor: redact.New(text)}, nil
+	return &Rollouts{kube: client, out: out, redactor: redact.New(text)}, nil
 }
 
 // Wait is gates.WaitRollout on the cluster, with a line for each step.
-func (r *Rollouts) Wait(ctx context.Context, wanted gates.Wanted, timeout time.Duration) (gates.Seen, error) {
+func (r *Rollouts) Wait(ctx context.Context, wanted rollout.Wanted, timeout time.Duration) (rollout.Seen, error) {
 	steps := timeline.NewSteps(r.out, timeline.Redacting(r.redactor))
 	var mutex sync.Mutex
 	done := make(chan struct{})
@@ -80,13 +82,13 @@ func (r *Rollouts) Wait(ctx context.Context, wanted gates.Wanted, timeout time.D
 			}
 		}
 	})
-	seen, err := gates.WaitRollout(ctx, r.kube, wanted, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
+	seen, err := rollout.Wait(ctx, r.kube, wanted, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
 		if event.Condition == "" || event.Err != nil { // the error comes back, and is told by who asked
 			return
 		}
 		mutex.Lock()
 		defer mutex.Unlock()
-		steps.Show(gateEvent(gates.GateRollout, event))
+		steps.Show(gateEvent("rollout", event))
 	}})
 	close(done)
 	ticking.Wait()

@@ -13,6 +13,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
@@ -69,7 +70,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 		return nil, err
 	}
 	defer machines.Close()
-	kube, err := gates.NewKube(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	client, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 	wait.Go(func() { status.Layers = layerStatus(ctx, states) })
 	wait.Go(func() { status.Nodes = nodeStatus(ctx, cluster.Description, proxmox, machines) })
 	wait.Go(func() {
-		status.Gates = gateStatus(ctx, gates.Env{Kube: kube, Cluster: cluster.Description, Talos: run.Quorum{Machines: machines}, LookOnly: true})
+		status.Gates = gateStatus(ctx, gates.Env{Kube: client, Cluster: cluster.Description, Talos: run.Quorum{Machines: machines}, LookOnly: true})
 	})
 	wait.Wait()
 	return status, ctx.Err()

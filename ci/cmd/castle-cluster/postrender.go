@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/postrender"
 	"tazlab.net/castle/ci/cmd/cli"
 )
@@ -20,11 +20,11 @@ func newPostrenderCommand() *cobra.Command {
 		ValidArgs: postrender.Charts(),
 		Long:      "Charts: " + strings.Join(postrender.Charts(), ", "),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kube, err := gates.KubeFromEnv(os.Getenv)
+			client, err := kube.FromEnv(os.Getenv)
 			if err != nil {
 				return err
 			}
-			return postrender.Run(cmd.Context(), args[0], postrender.InCluster(kube.Config()), cmd.InOrStdin(), cmd.OutOrStdout())
+			return postrender.Run(cmd.Context(), args[0], postrender.InCluster(client.Config()), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	})
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/flux"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/rollout"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cmd/cli"
@@ -21,10 +23,10 @@ import (
 const kubeconfigVariable = "CASTLE_KUBECONFIG"
 
 // objectFlag is an object by namespace and name.
-type objectFlag struct{ object *gates.Object }
+type objectFlag struct{ object *kube.Object }
 
 func (f objectFlag) String() string {
-	if f.object == nil || *f.object == (gates.Object{}) {
+	if f.object == nil || *f.object == (kube.Object{}) {
 		return ""
 	}
 	return f.object.String()
@@ -33,22 +35,22 @@ func (f objectFlag) String() string {
 func (f objectFlag) Type() string { return "namespace/name" }
 
 func (f objectFlag) Set(text string) (err error) {
-	*f.object, err = gates.ParseObject(text)
+	*f.object, err = kube.ParseObject(text)
 	return err
 }
 
 // rolloutFlags say where a rollout is waited for, and for how long.
 type rolloutFlags struct {
 	folder   string
-	delivery gates.Delivery
+	delivery flux.Delivery
 	timeout  time.Duration
 }
 
 func (r *rolloutFlags) add(command *cobra.Command) {
-	r.delivery = gates.Delivery{
-		Deployment:    gates.Object{Namespace: "blog", Name: "hugo-blog"},
-		Source:        gates.Object{Namespace: "flux-system", Name: "flux-system"},
-		Kustomization: gates.Object{Namespace: "flux-system", Name: "flux-system"},
+	r.delivery = flux.Delivery{
+		Deployment:    kube.Object{Namespace: "blog", Name: "hugo-blog"},
+		Source:        kube.Object{Namespace: "flux-system", Name: "flux-system"},
+		Kustomization: kube.Object{Namespace: "flux-system", Name: "flux-system"},
 	}
 	flags := command.Flags()
 	flags.StringVar(&r.folder, "cluster-folder", "", "the folder of the cluster that rolls out (terragrunt/live/NAME); else "+kubeconfigVariable+" holds a kubeconfig's text")
@@ -84,7 +86,7 @@ type rolloutWaiter struct {
 }
 
 func (w *rolloutWaiter) WaitRollout(ctx context.Context, commit, image string) (publish.Rollout, error) {
-	seen, err := w.rollouts.Wait(ctx, gates.Wanted{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
+	seen, err := w.rollouts.Wait(ctx, rollout.Wanted{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
 	return publish.Rollout{
 		Cluster: w.rollouts.Cluster, Deployment: w.delivery.Deployment.String(),
 		Revision: seen.Revision, Image: seen.Image, Again: w.again(commit, image),
@@ -116,7 +118,7 @@ func (w *rolloutWaiter) again(commit, image string) string {
 }
 
 func newWaitCommand() *cobra.Command {
-	var rollout rolloutFlags
+	var where rolloutFlags
 	var format cli.Format
 	var commit, image string
 	command := &cobra.Command{
@@ -126,11 +128,11 @@ func newWaitCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			began := time.Now()
 			if image != "" {
-				if err := gates.CheckImage(image); err != nil {
+				if err := rollout.CheckImage(image); err != nil {
 					return err
 				}
 			}
-			waiter, err := rollout.open(cmd)
+			waiter, err := where.open(cmd)
 			if err != nil {
 				return err
 			}
@@ -138,7 +140,7 @@ func newWaitCommand() *cobra.Command {
 			return errors.Join(format.Print(cmd, result), err)
 		},
 	}
-	rollout.add(command)
+	where.add(command)
 	command.Flags().StringVar(&commit, "revision", "", "the GitOps repository's commit that must be rolled out; default: the newest")
 	command.Flags().StringVar(&image, "image", "", "the image that must run, with its tag; default: what the commit names")
 	format.Add(command)

@@ -63,12 +63,15 @@ func (s *Shared) Server(t testing.TB) *Server {
 	return &Server{Host: s.server.Host, t: t, processes: s.server.processes}
 }
 
-// Close ends the server, if there was one; TestMain calls it after the tests.
-func (s *Shared) Close() {
+// Run runs a package's tests, ends the server, if there was one, and returns the exit code: a TestMain is
+// os.Exit(shared.Run(m)).
+func (s *Shared) Run(m *testing.M) int {
+	code := m.Run()
 	if s.server != nil {
 		s.server.stop()
 		_ = os.RemoveAll(s.server.folder)
 	}
+	return code
 }
 
 func launch(t testing.TB, folder string) *Server {

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/postrender"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/sandbox/proxmox"
@@ -58,11 +58,11 @@ var webhooks = map[string][]string{
 func hook(args []string) error {
 	call := strings.Join(args, " ")
 	if args[0] == "postrender" {
-		kube, err := gates.KubeFromEnv(os.Getenv)
+		client, err := kube.FromEnv(os.Getenv)
 		if err != nil {
 			return err
 		}
-		return postrender.Run(context.Background(), args[1], postrender.InCluster(kube.Config()), os.Stdin, os.Stdout)
+		return postrender.Run(context.Background(), args[1], postrender.InCluster(client.Config()), os.Stdin, os.Stdout)
 	}
 	calls, err := os.OpenFile(os.Getenv(callsVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -1,4 +1,4 @@
-package gates
+package kube
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// present passes every object.
-func present(*unstructured.Unstructured) (string, bool) { return "exists", true }
+// Present passes every object.
+func Present(*unstructured.Unstructured) (string, bool) { return "exists", true }
 
 // current asks kstatus: the newest generation was observed and is rolled out.
 func current(object *unstructured.Unstructured) (string, bool) {
@@ -19,9 +19,9 @@ func current(object *unstructured.Unstructured) (string, bool) {
 	return result.Message, result.Status == status.CurrentStatus
 }
 
-// available tests a Deployment, by kstatus: its newest generation is observed, all its pods are of it and available, and none is
+// Available tests a Deployment, by kstatus: its newest generation is observed, all its pods are of it and available, and none is
 // left of an older one. Pods that are on their way out are not waited for.
-func available(deployment *unstructured.Unstructured) (string, bool) {
+func Available(deployment *unstructured.Unstructured) (string, bool) {
 	if seen, ok := current(deployment); !ok {
 		return seen, false
 	}
@@ -35,8 +35,8 @@ func available(deployment *unstructured.Unstructured) (string, bool) {
 	return fmt.Sprintf("%d of %d available", wanted, wanted), true
 }
 
-// onEveryNode tests a DaemonSet: available wherever it shall run, which is at least one node.
-func onEveryNode(daemonSet *unstructured.Unstructured) (string, bool) {
+// OnEveryNode tests a DaemonSet: available wherever it shall run, which is at least one node.
+func OnEveryNode(daemonSet *unstructured.Unstructured) (string, bool) {
 	seen, ok := current(daemonSet)
 	desired, _, _ := unstructured.NestedInt64(daemonSet.Object, "status", "desiredNumberScheduled")
 	if !ok {
@@ -48,23 +48,23 @@ func onEveryNode(daemonSet *unstructured.Unstructured) (string, bool) {
 	return fmt.Sprintf("available on %d nodes", desired), true
 }
 
-// established tests a CRD: its kind can be used.
-func established(definition *unstructured.Unstructured) (string, bool) {
-	return hasCondition(definition, "Established")
+// Established tests a CRD: its kind can be used.
+func Established(definition *unstructured.Unstructured) (string, bool) {
+	return HasCondition(definition, "Established")
 }
 
-// ready tests an object of a controller that sets a Ready condition. Where the controller records what it has
+// Ready tests an object of a controller that sets a Ready condition. Where the controller records what it has
 // observed, this is the newest generation. An object without conditions is not ready: its controller has not seen it.
-func ready(object *unstructured.Unstructured) (string, bool) {
-	seen, is := hasCondition(object, "Ready")
+func Ready(object *unstructured.Unstructured) (string, bool) {
+	seen, is := HasCondition(object, "Ready")
 	if behind, ok := current(object); is && !ok {
 		return behind, false
 	}
 	return seen, is
 }
 
-// hasCondition looks for a condition with status True, and says else what its controller says.
-func hasCondition(object *unstructured.Unstructured, kind string) (string, bool) {
+// HasCondition looks for a condition with status True, and says else what its controller says.
+func HasCondition(object *unstructured.Unstructured, kind string) (string, bool) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, condition := range conditions {
 		condition, ok := condition.(map[string]any)

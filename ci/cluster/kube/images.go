@@ -1,28 +1,27 @@
-package gates
+package kube
 
 import (
-	"slices"
-
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// runs tests a Deployment as available does, and that its pods run the image; an empty image stands for any.
-func runs(image string) Test {
+// Runs tests a Deployment as Available does, and that its pods run the image; an empty image stands for any.
+func Runs(image string) Test {
 	return func(deployment *unstructured.Unstructured) (string, bool) {
-		images := imagesOf(deployment)
-		if image != "" && !hasImage(images, image) {
+		images := Images(deployment)
+		if image != "" && !HasImage(images, image) {
 			return fmt.Sprintf("its image is %s, not %s", strings.Join(images, ", "), image), false
 		}
-		return available(deployment)
+		return Available(deployment)
 	}
 }
 
-// hasImage looks for an image under any of the names that a container runtime takes for the same one.
-func hasImage(images []string, image string) bool {
+// HasImage looks for an image under any of the names that a container runtime takes for the same one.
+func HasImage(images []string, image string) bool {
 	wanted := canonical(image)
 	return slices.ContainsFunc(images, func(has string) bool { return has == image || canonical(has) == wanted })
 }
@@ -36,7 +35,7 @@ func canonical(image string) string {
 	return reference.Name()
 }
 
-func imagesOf(workload *unstructured.Unstructured) []string {
+func Images(workload *unstructured.Unstructured) []string {
 	containers, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
 	var images []string
 	for _, container := range containers {

@@ -1,4 +1,4 @@
-package gates
+package kube
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// KubeFromKubeconfig connects with the current context of a kubeconfig, given as its text. All credentials must stand in
+// FromKubeconfig connects with the current context of a kubeconfig, given as its text. All credentials must stand in
 // it: a file that it names or a program that it calls is on another machine than this one, and is an error.
-func KubeFromKubeconfig(text []byte) (*Kube, error) {
+func FromKubeconfig(text []byte) (*Client, error) {
 	config, err := clientcmd.Load(text)
 	if err != nil {
 		return nil, errors.New("the kubeconfig cannot be read: give its text, as kubectl config view --raw --minify --flatten prints it") // a parser's error would quote it
@@ -30,7 +30,7 @@ func KubeFromKubeconfig(text []byte) (*Kube, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig's context %s: %w", config.CurrentContext, err)
 	}
-	return newKube(rest)
+	return newClient(rest)
 }
 
 // elsewhere reports what a kubeconfig wants of the machine that it is from.

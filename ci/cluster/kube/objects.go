@@ -1,4 +1,4 @@
-package gates
+package kube
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// waiterFunc is a wait: it returns nil as soon as it has seen what it waits for, reports what it sees until then, and returns
+// WaitFunc is a wait: it returns nil as soon as it has seen what it waits for, reports what it sees until then, and returns
 // the context's error when that ends first, and any other error only where waiting longer cannot help.
-type waiterFunc func(ctx context.Context, report func(lastSeen string)) error
+type WaitFunc func(ctx context.Context, report func(lastSeen string)) error
 
 // Wait calls f.
-func (f waiterFunc) Wait(ctx context.Context, report func(lastSeen string)) error {
+func (f WaitFunc) Wait(ctx context.Context, report func(lastSeen string)) error {
 	return f(ctx, report)
 }
 
@@ -23,6 +23,11 @@ type Test func(*unstructured.Unstructured) (seen string, ok bool)
 
 // Object names one object; Namespace is empty for cluster-wide kinds.
 type Object struct{ Namespace, Name string }
+
+// ObjectOf names an object that was read.
+func ObjectOf(object *unstructured.Unstructured) Object {
+	return Object{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
 
 // ParseObject reads "namespace/name".
 func ParseObject(text string) (Object, error) {
@@ -37,13 +42,13 @@ func ParseObject(text string) (Object, error) {
 func (o Object) String() string { return o.Namespace + "/" + o.Name }
 
 // Objects waits until each of the named objects exists and passes the test.
-func (k *Kube) Objects(resource schema.GroupVersionResource, namespace string, test Test, names ...string) waiterFunc {
+func (c *Client) Objects(resource schema.GroupVersionResource, namespace string, test Test, names ...string) WaitFunc {
 	targets := make([]Target, len(names))
 	for i, name := range names {
 		targets[i] = Target{Resource: resource, Namespace: namespace, Name: name}
 	}
 	return func(ctx context.Context, report func(string)) error {
-		return k.Follow(ctx, targets, func(view View) (string, bool, error) {
+		return c.Follow(ctx, targets, func(view View) (string, bool, error) {
 			seen, ok := each(names, view, test)
 			return seen, ok, nil
 		}, report)
@@ -72,12 +77,12 @@ func each(names []string, view View, test Test) (string, bool) {
 	case len(names) == 1:
 		return strings.TrimPrefix(open[0], names[0]+": "), false
 	default:
-		return tally(passed, len(names), open), len(open) == 0
+		return Tally(passed, len(names), open), len(open) == 0
 	}
 }
 
-// tally says how many are ready, and what keeps the others.
-func tally(passed, all int, open []string) string {
+// Tally says how many are ready, and what keeps the others.
+func Tally(passed, all int, open []string) string {
 	seen := fmt.Sprintf("%d of %d ready", passed, all)
 	if len(open) > 0 {
 		seen += "; " + strings.Join(open, "; ")

@@ -1,4 +1,4 @@
-package gates
+package kube
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func (p *patience) judge(err error) error {
 	case apierrors.IsUnauthorized(err):
 		return p.outlast(fmt.Errorf("the API refuses the client certificate; is it of this cluster's machine secrets: %w", err))
 	case foreign:
-		return p.outlast(fmt.Errorf("the API's certificate is not of this cluster's CA; does another cluster hold the address: %w", brief(err)))
+		return p.outlast(fmt.Errorf("the API's certificate is not of this cluster's CA; does another cluster hold the address: %w", Brief(err)))
 	default:
 		p.refused = time.Time{}
 		return nil
@@ -50,16 +50,16 @@ func (p *patience) outlast(err error) error {
 	return err
 }
 
-// brief leaves the request's URL out of a network error.
-func brief(err error) error {
+// Brief leaves the request's URL out of a network error.
+func Brief(err error) error {
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Err
 	}
 	return err
 }
 
-// refusedBy says whether a webhook of that name refused a request.
-func refusedBy(err error, webhook string) bool {
+// RefusedBy says whether a webhook of that name refused a request.
+func RefusedBy(err error, webhook string) bool {
 	return answeredByWebhook(err) && strings.Contains(err.Error(), fmt.Sprintf("admission webhook %q ", webhook))
 }
 
@@ -69,27 +69,27 @@ func answeredByWebhook(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
 }
 
-// isUnknownKind tells a kind that is not served from an object, such as a namespace, that is not found.
-func isUnknownKind(err error) bool {
+// IsUnknownKind tells a kind that is not served from an object, such as a namespace, that is not found.
+func IsUnknownKind(err error) bool {
 	return apierrors.IsNotFound(err) &&
 		(apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) || strings.Contains(err.Error(), "could not find the requested resource"))
 }
 
-// unknownKind explains why the API does not know a resource. The answer is fatal when it never will: its definition is
+// UnknownKind explains why the API does not know a resource. The answer is fatal when it never will: its definition is
 // there and established, and does not serve the version.
-func (k *Kube) unknownKind(ctx context.Context, resource schema.GroupVersionResource) Answer {
+func (c *Client) UnknownKind(ctx context.Context, resource schema.GroupVersionResource) Answer {
 	if !strings.Contains(resource.Group, ".") || strings.HasSuffix(resource.Group, ".k8s.io") {
 		return Answer{Seen: fmt.Sprintf("the API does not serve %s yet", resource.GroupResource())}
 	}
 	name := resource.GroupResource().String()
-	definition, err := k.dynamic.Resource(customResourceDefinitions).Get(ctx, name, metav1.GetOptions{})
+	definition, err := c.Resource(CRDs).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return Answer{Seen: fmt.Sprintf("CRD %s does not exist yet", name)}
 	}
 	if err != nil {
-		return Answer{Seen: fmt.Sprintf("CRD %s: %v", name, brief(err))}
+		return Answer{Seen: fmt.Sprintf("CRD %s: %v", name, Brief(err))}
 	}
-	if seen, ok := established(definition); !ok {
+	if seen, ok := Established(definition); !ok {
 		return Answer{Seen: fmt.Sprintf("CRD %s: %s", name, seen)}
 	}
 	served := servedVersions(definition)

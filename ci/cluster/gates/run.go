@@ -63,7 +63,7 @@ type Options struct {
 // waiting, its *Impossible alone: the other waits end with it. When ctx is cancelled, the error wraps ctx's. A deadline
 // of ctx counts as the timeout, if it is the earlier one.
 func Run(ctx context.Context, gate string, env Env, options Options) error {
-	conditions, err := Gate(gate, env)
+	conditions, err := Conditions(gate, env)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
 func never(ctx context.Context, _ func(string)) error {
@@ -16,7 +18,7 @@ func never(ctx context.Context, _ func(string)) error {
 
 func TestEventsTellWhatChanges(t *testing.T) {
 	var got []string
-	condition := Condition{"the moon", waiterFunc(func(_ context.Context, report func(string)) error {
+	condition := Condition{"the moon", kube.WaitFunc(func(_ context.Context, report func(string)) error {
 		for _, seen := range []string{"half", "half", "full"} {
 			report(seen)
 		}
@@ -39,7 +41,7 @@ func TestEventsTellWhatChanges(t *testing.T) {
 }
 
 func TestEveryConditionThatIsLateIsNamed(t *testing.T) {
-	late := []Condition{Condition{"a", waiterFunc(never), ""}, Condition{"b", waiterFunc(never), "logs"}}
+	late := []Condition{Condition{"a", kube.WaitFunc(never), ""}, Condition{"b", kube.WaitFunc(never), "logs"}}
 	err := Wait(t.Context(), "test", late, Options{Timeout: 100 * time.Millisecond})
 	want := "waiting for a: nothing seen yet, 100ms\nwaiting for b: nothing seen yet, 100ms; look at: logs"
 	if err == nil || err.Error() != want {
@@ -50,7 +52,7 @@ func TestEveryConditionThatIsLateIsNamed(t *testing.T) {
 func TestTheCallersDeadlineIsATimeoutToo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err := Wait(ctx, "test", []Condition{Condition{"a", waiterFunc(never), ""}}, Options{Timeout: time.Minute})
+	err := Wait(ctx, "test", []Condition{Condition{"a", kube.WaitFunc(never), ""}}, Options{Timeout: time.Minute})
 	if _, ok := errors.AsType[*Timeout](err); !ok {
 		t.Errorf("got %T %v, want a *Timeout", err, err)
 	}
@@ -59,25 +61,8 @@ func TestTheCallersDeadlineIsATimeoutToo(t *testing.T) {
 func TestACancelledRunIsNotATimeout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	err := Wait(ctx, "test", []Condition{Condition{"a", waiterFunc(never), ""}, Condition{"b", waiterFunc(never), ""}}, Options{Timeout: time.Minute})
+	err := Wait(ctx, "test", []Condition{Condition{"a", kube.WaitFunc(never), ""}, Condition{"b", kube.WaitFunc(never), ""}}, Options{Timeout: time.Minute})
 	if err == nil || err.Error() != "gate test: context canceled" || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error once", err)
-	}
-}
-
-func TestAQuestionThatHangsDelaysNoOther(t *testing.T) {
-	question := Poll{Every: 20 * time.Millisecond, Limit: time.Minute, AtOnce: 3}
-	started := time.Now()
-	answered := make(chan int, 3)
-	err := question.Until(t.Context(), func(ctx context.Context) Answer {
-		answered <- 1
-		if len(answered) < 3 {
-			<-ctx.Done()
-			return Answer{Err: ctx.Err()}
-		}
-		return Answer{OK: true}
-	}, func(string) {})
-	if took := time.Since(started); err != nil || took > 5*time.Second {
-		t.Errorf("answered after %s, %v", took, err)
 	}
 }

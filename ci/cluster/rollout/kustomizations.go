@@ -1,35 +1,38 @@
-package gates
+package rollout
 
 import (
 	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tazlab.net/castle/ci/cluster/flux"
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
-// inPlaceAt tests a Kustomization as appliedAt does, and passes it also where it has applied the revision and only the
+// inPlaceAt tests a Kustomization as flux.AppliedAt does, and passes it also where it has applied the revision and only the
 // health of something keeps it from being ready: the blog's own is looked at by itself.
-func inPlaceAt(revision string) Test {
+func inPlaceAt(revision string) kube.Test {
 	return func(kustomization *unstructured.Unstructured) (string, bool) {
 		attempted, _, _ := unstructured.NestedString(kustomization.Object, "status", "lastAttemptedRevision")
 		if attempted == revision && readyReason(kustomization) == "HealthCheckFailed" {
 			return "applied " + revision, true
 		}
-		return appliedAt(revision)(kustomization)
+		return flux.AppliedAt(revision)(kustomization)
 	}
 }
 
 // nudge asks the Kustomizations to go on that wait for others which are ready: Flux would look again only after half a
 // minute. Each is asked once for a revision; a request that fails is tried with the next change.
-func (r *rollout) nudge(ctx context.Context, list []*unstructured.Unstructured, at string) {
+func (r *wait) nudge(ctx context.Context, list []*unstructured.Unstructured, at string) {
 	for _, kustomization := range list {
-		object := Object{kustomization.GetNamespace(), kustomization.GetName()}
+		object := kube.ObjectOf(kustomization)
 		key := object.String() + " " + at
-		if r.nudged[key] || sourceOf(kustomization) != r.Source || readyReason(kustomization) != "DependencyNotReady" || !dependenciesMet(kustomization, list, at) {
+		if r.nudged[key] || flux.SourceOf(kustomization) != r.Source || readyReason(kustomization) != "DependencyNotReady" || !dependenciesMet(kustomization, list, at) {
 			continue
 		}
-		bounded, cancel := context.WithTimeout(ctx, listTimeout)
-		err := annotate(bounded, r.client, kustomizations, object, newToken())
+		bounded, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
+		err := annotate(bounded, r.client, flux.Kustomizations, object, newToken())
 		cancel()
 		r.nudged[key] = err == nil
 	}
@@ -43,13 +46,13 @@ func dependenciesMet(kustomization *unstructured.Unstructured, list []*unstructu
 		wanted, _ := dependency.(map[string]any)
 		name, _ := wanted["name"].(string)
 		namespace, _ := wanted["namespace"].(string)
-		object := find(list, Object{cmp.Or(namespace, kustomization.GetNamespace()), name})
+		object := find(list, kube.Object{Namespace: cmp.Or(namespace, kustomization.GetNamespace()), Name: name})
 		if object == nil {
 			return false
 		}
-		met := Test(fluxReady)
-		if sourceOf(object) == sourceOf(kustomization) {
-			met = appliedAt(revision)
+		met := kube.Test(flux.Ready)
+		if flux.SourceOf(object) == flux.SourceOf(kustomization) {
+			met = flux.AppliedAt(revision)
 		}
 		if _, ok := met(object); !ok {
 			return false
@@ -78,12 +81,12 @@ const (
 // ownerOf finds the Kustomization that applied an object, nil when there is none.
 func ownerOf(object *unstructured.Unstructured, list []*unstructured.Unstructured) *unstructured.Unstructured {
 	labels := object.GetLabels()
-	return find(list, Object{labels[ownerNamespace], labels[ownerName]})
+	return find(list, kube.Object{Namespace: labels[ownerNamespace], Name: labels[ownerName]})
 }
 
-func find(list []*unstructured.Unstructured, wanted Object) *unstructured.Unstructured {
+func find(list []*unstructured.Unstructured, wanted kube.Object) *unstructured.Unstructured {
 	for _, object := range list {
-		if (Object{object.GetNamespace(), object.GetName()}) == wanted {
+		if kube.ObjectOf(object) == wanted {
 			return object
 		}
 	}

@@ -1,4 +1,4 @@
-package gates
+package kube
 
 import (
 	"context"
@@ -32,8 +32,8 @@ type View [][]*unstructured.Unstructured
 type Rule func(View) (seen string, ok bool, err error)
 
 const (
-	// listTimeout bounds one request.
-	listTimeout = 5 * time.Second
+	// RequestTimeout bounds one request.
+	RequestTimeout = 5 * time.Second
 	// watchFor is how long a watch is held before all is listed anew, which bounds what a silently dead one can cost.
 	watchFor = 30 * time.Second
 	// retryAfter is the pause before a failed list or a closed watch is tried again.
@@ -42,10 +42,10 @@ const (
 
 // Follow lists and watches the targets until the rule holds for all of them together. Closed watches, expired resource
 // versions, API servers that restart and kinds that are not defined yet are reported and waited out.
-func (k *Kube) Follow(ctx context.Context, targets []Target, rule Rule, report func(string)) error {
+func (c *Client) Follow(ctx context.Context, targets []Target, rule Rule, report func(string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{
-		kube:    k,
+		kube:    c,
 		targets: targets,
 		states:  make([]state, len(targets)),
 		changed: make(chan struct{}, 1),
@@ -86,7 +86,7 @@ func (k *Kube) Follow(ctx context.Context, targets []Target, rule Rule, report f
 
 // follower keeps the newest state of the targets.
 type follower struct {
-	kube    *Kube
+	kube    *Client
 	targets []Target
 	changed chan struct{} // holds a token when there is something new
 	failed  chan error
@@ -132,7 +132,7 @@ func (f *follower) update(i int, change func(*state)) {
 
 // follow lists and watches one target until the context ends or an error that does not pass.
 func (f *follower) follow(ctx context.Context, i int) {
-	patience := patience{grace: f.kube.grace}
+	patience := patience{grace: f.kube.Grace}
 	for {
 		err := f.listAndWatch(ctx, i)
 		if ctx.Err() != nil {
@@ -140,10 +140,10 @@ func (f *follower) follow(ctx context.Context, i int) {
 		}
 		fatal := patience.judge(err)
 		if err != nil {
-			seen := fmt.Sprintf("cannot read %s: %v", f.targets[i].Resource.Resource, brief(err))
+			seen := fmt.Sprintf("cannot read %s: %v", f.targets[i].Resource.Resource, Brief(err))
 			if apierrors.IsNotFound(err) && fatal == nil {
-				bounded, cancel := context.WithTimeout(ctx, listTimeout)
-				answer := f.kube.unknownKind(bounded, f.targets[i].Resource)
+				bounded, cancel := context.WithTimeout(ctx, RequestTimeout)
+				answer := f.kube.UnknownKind(bounded, f.targets[i].Resource)
 				cancel()
 				seen, fatal = answer.Seen, answer.Fatal
 			}
@@ -164,13 +164,13 @@ func (f *follower) follow(ctx context.Context, i int) {
 // listAndWatch returns nil when the watch ended as watches do.
 func (f *follower) listAndWatch(ctx context.Context, i int) error {
 	target := f.targets[i]
-	client := f.kube.dynamic.Resource(target.Resource).Namespace(target.Namespace)
+	client := f.kube.Resource(target.Resource).Namespace(target.Namespace)
 	options := metav1.ListOptions{LabelSelector: target.Labels}
 	if target.Name != "" {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, target.Name).String()
 	}
 
-	bounded, cancel := context.WithTimeout(ctx, listTimeout)
+	bounded, cancel := context.WithTimeout(ctx, RequestTimeout)
 	list, err := client.List(bounded, options)
 	cancel()
 	if err != nil {
@@ -182,7 +182,7 @@ func (f *follower) listAndWatch(ctx context.Context, i int) error {
 	}
 	f.update(i, func(s *state) { *s = state{listed: true, objects: objects} })
 
-	bounded, cancel = context.WithTimeout(ctx, watchFor+listTimeout)
+	bounded, cancel = context.WithTimeout(ctx, watchFor+RequestTimeout)
 	defer cancel()
 	seconds := int64(watchFor / time.Second)
 	options.ResourceVersion, options.TimeoutSeconds = list.GetResourceVersion(), &seconds

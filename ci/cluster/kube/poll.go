@@ -1,4 +1,4 @@
-package gates
+package kube
 
 import (
 	"context"

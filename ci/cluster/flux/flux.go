@@ -1,0 +1,40 @@
+// Package flux is what castle knows of Flux's objects: their kinds, the names of castle's own, and what is to be read off one
+// about the revision that it has.
+package flux
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tazlab.net/castle/ci/cluster/kube"
+)
+
+// The kinds of Flux that castle looks at.
+var (
+	GitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
+	Kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+)
+
+// Delivery is how the blog gets into a cluster.
+type Delivery struct {
+	Deployment    kube.Object
+	Source        kube.Object // the GitRepository
+	Kustomization kube.Object // the first that takes from it, and makes the others
+}
+
+// DefaultDelivery has the names of castle's own repositories and layers.
+var DefaultDelivery = Delivery{
+	Deployment:    kube.Object{Namespace: "blog", Name: "hugo-blog"},
+	Source:        kube.Object{Namespace: "flux-system", Name: "flux-system"},
+	Kustomization: kube.Object{Namespace: "flux-system", Name: "flux-system"},
+}
+
+// Complete puts the names of DefaultDelivery where there is none.
+func (d Delivery) Complete() Delivery {
+	return Delivery{
+		Deployment:    cmp.Or(d.Deployment, DefaultDelivery.Deployment),
+		Source:        cmp.Or(d.Source, DefaultDelivery.Source),
+		Kustomization: cmp.Or(d.Kustomization, DefaultDelivery.Kustomization),
+	}
+}
