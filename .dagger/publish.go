@@ -165,7 +165,7 @@ func (m *Castle) PublishBlog(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	rollout := rollout{
+	rollout := rolloutWait{
 		castle: m, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
 	}

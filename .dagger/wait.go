@@ -64,7 +64,7 @@ func (m *Castle) WaitBlog(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	rollout := rollout{
+	rollout := rolloutWait{
 		castle: m, wait: true, timeout: timeout, cluster: cluster, kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
 	}
@@ -90,8 +90,8 @@ func (m *Castle) WaitBlog(
 	return text, plain(err)
 }
 
-// rollout is where and how long a published image is waited for.
-type rollout struct {
+// rolloutWait is where and how long a published image is waited for.
+type rolloutWait struct {
 	castle                            *Castle
 	wait                              bool
 	timeout                           string
@@ -104,7 +104,7 @@ type rollout struct {
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 // check refuses, before anything is built, what could not be waited for.
-func (r rollout) check() error {
+func (r rolloutWait) check() error {
 	switch {
 	case r.kubeconfig != nil && r.cluster != "":
 		return errors.New("--cluster and --kubeconfig are two ways to a cluster: give one")
@@ -131,7 +131,7 @@ func (r rollout) check() error {
 // attach returns what gives a container the way to the cluster, and the flags
 // that say what to wait for. A sandbox is entered without waiting too: its registry
 // and its Git are nowhere else.
-func (r rollout) attach(ctx context.Context) (dagger.WithContainerFunc, []string, error) {
+func (r rolloutWait) attach(ctx context.Context) (dagger.WithContainerFunc, []string, error) {
 	attach := func(container *dagger.Container) *dagger.Container { return container }
 	if r.described != nil && (r.wait || r.described.isSandbox()) {
 		enter, err := r.described.enter(ctx)
@@ -157,7 +157,7 @@ func (r rollout) attach(ctx context.Context) (dagger.WithContainerFunc, []string
 
 // powerOn has a sandbox's world come up while the image is still being built. A
 // failure is found where the world is needed.
-func (r rollout) powerOn(ctx context.Context) {
+func (r rolloutWait) powerOn(ctx context.Context) {
 	if r.described == nil || !r.described.isSandbox() {
 		return
 	}

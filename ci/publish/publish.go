@@ -44,7 +44,7 @@ type Options struct {
 }
 
 // Run publishes. The result is complete only without an error; with one it
-// holds what was done until then. A *RolloutError says that all was published.
+// holds what was done until then. An *UnseenError says that all was published.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
 	result = Result{
@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		result.Rollout, err = Wait(ctx, o.Waiter, result.GitOps.Commit, named, pushed)
 		return err
 	})
-	if unseen, ok := errors.AsType[*RolloutError](err); ok {
+	if unseen, ok := errors.AsType[*UnseenError](err); ok {
 		unseen.Published = result.done()
 	}
 	return result, err

@@ -23,7 +23,7 @@ type Result struct {
 	// Headers are there where it is known what the image sends.
 	Headers *Headers `json:"headers,omitempty"`
 	// Rollout is there where it was waited for.
-	Rollout *Rollout `json:"rollout,omitempty"`
+	Rollout *RolloutReport `json:"rollout,omitempty"`
 	// Warnings say what in the site is worth mending, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 	Steps    []Step   `json:"steps"`

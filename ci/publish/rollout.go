@@ -13,14 +13,14 @@ import (
 
 // Waiter waits until a cluster runs what was published.
 type Waiter interface {
-	// WaitRollout waits until the Deployment of the GitOps repository's commit, or of one that was pushed after it, is
+	// Wait waits until the Deployment of the GitOps repository's commit, or of one that was pushed after it, is
 	// available with the image. Empty ones stand for whatever is newest. Seconds are the caller's to set; what is known
 	// comes back with an error too.
-	WaitRollout(ctx context.Context, commit, image string) (Rollout, error)
+	Wait(ctx context.Context, commit, image string) (RolloutReport, error)
 }
 
-// Rollout is what became of a published image in a cluster. Its JSON form is part of the interface.
-type Rollout struct {
+// RolloutReport is what became of a published image in a cluster. Its JSON form is part of the interface.
+type RolloutReport struct {
 	// Available says that the Deployment runs the image with all its pods.
 	Available bool `json:"available"`
 	// Cluster is the cluster's name, empty where only a kubeconfig is known.
@@ -38,10 +38,10 @@ type Rollout struct {
 	Again   string `json:"again,omitempty"`
 }
 
-// Wait waits, and takes down how long it took since the given moment. The Rollout is never nil, and complete; the error
-// is a *RolloutError.
-func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.Time) (*Rollout, error) {
-	rollout, err := waiter.WaitRollout(ctx, commit, image)
+// Wait waits, and takes down how long it took since the given moment. The report is never nil, and complete; the error
+// is an *UnseenError.
+func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.Time) (*RolloutReport, error) {
+	rollout, err := waiter.Wait(ctx, commit, image)
 	rollout.Seconds = time.Since(since).Seconds()
 	rollout.Available = err == nil
 	if err == nil {
@@ -49,18 +49,18 @@ func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.T
 		return &rollout, nil
 	}
 	rollout.Problem = err.Error()
-	return &rollout, &RolloutError{Rollout: rollout, err: err}
+	return &rollout, &UnseenError{Rollout: rollout, err: err}
 }
 
-// RolloutError is a rollout that was not seen. What was published before is published nevertheless.
-type RolloutError struct {
-	Rollout Rollout
+// UnseenError is a rollout that was not seen. What was published before is published nevertheless.
+type UnseenError struct {
+	Rollout RolloutReport
 	// Published says what had been published, empty where nothing was to be.
 	Published string
 	err       error
 }
 
-func (e *RolloutError) Error() string {
+func (e *UnseenError) Error() string {
 	text := "the rollout of " + e.Rollout.Deployment + e.Rollout.on() + " was not seen: " + e.Rollout.Problem
 	if e.Published != "" {
 		text = e.Published + "; only " + text
@@ -68,7 +68,7 @@ func (e *RolloutError) Error() string {
 	return text + "\nto wait again: " + e.Rollout.Again
 }
 
-func (e *RolloutError) Unwrap() error { return e.err }
+func (e *UnseenError) Unwrap() error { return e.err }
 
 // done says what a run published, for a reader who learns at the same time that something else went wrong.
 func (r Result) done() string {
@@ -76,7 +76,7 @@ func (r Result) done() string {
 		r.Image.Reference(), r.GitOps.Branch, short(r.GitOps.Commit))
 }
 
-func (r Rollout) on() string {
+func (r RolloutReport) on() string {
 	if r.Cluster == "" {
 		return ""
 	}
@@ -84,7 +84,7 @@ func (r Rollout) on() string {
 }
 
 // headline says in one sentence what happened.
-func (r Rollout) headline() string {
+func (r RolloutReport) headline() string {
 	if r.Available {
 		return fmt.Sprintf("%s is available%s", r.Deployment, r.on())
 	}
@@ -92,7 +92,7 @@ func (r Rollout) headline() string {
 }
 
 // rows are the lines of a publish's report: pushed says that something had been pushed to roll out.
-func (r Rollout) rows(pushed bool) []row {
+func (r RolloutReport) rows(pushed bool) []row {
 	outcome := r.headline()
 	after := fmt.Sprintf("%.2f s", r.Seconds)
 	if pushed {
@@ -112,7 +112,7 @@ func (r Rollout) rows(pushed bool) []row {
 }
 
 // trouble is each problem on a row of its own, and the way on.
-func (r Rollout) trouble() []row {
+func (r RolloutReport) trouble() []row {
 	var rows []row
 	name := "problem"
 	for line := range strings.Lines(r.Problem) {
@@ -123,7 +123,7 @@ func (r Rollout) trouble() []row {
 }
 
 // table are the lines of a wait's own report.
-func (r Rollout) table() []row {
+func (r RolloutReport) table() []row {
 	rows := []row{{"revision", cmp.Or(r.Revision, "not seen")}}
 	if r.Image != "" {
 		rows = append(rows, row{"image", r.Image})
@@ -136,7 +136,7 @@ func (r Rollout) table() []row {
 }
 
 // Text is a wait's report for a person.
-func (r Rollout) Text() string {
+func (r RolloutReport) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.headline())
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -148,7 +148,7 @@ func (r Rollout) Text() string {
 }
 
 // Markdown is a wait's report for GitHub's job summary.
-func (r Rollout) Markdown() string {
+func (r RolloutReport) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n| | |\n|---|---|\n", r.headline())
 	for _, row := range r.table() {

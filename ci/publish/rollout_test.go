@@ -20,10 +20,10 @@ type cluster struct {
 	asked         int
 }
 
-func (c *cluster) WaitRollout(_ context.Context, commit, image string) (Rollout, error) {
+func (c *cluster) Wait(_ context.Context, commit, image string) (RolloutReport, error) {
 	c.asked++
 	c.commit, c.image, c.tip, c.manifest = commit, image, c.world.tip(c.t), c.world.manifest(c.t)
-	rollout := Rollout{Cluster: "blue", Deployment: "blog/hugo-blog", Again: "dagger call wait-blog --cluster blue"}
+	rollout := RolloutReport{Cluster: "blue", Deployment: "blog/hugo-blog", Again: "dagger call wait-blog --cluster blue"}
 	if c.fails == nil {
 		rollout.Revision, rollout.Image = "main@sha1:"+commit, image
 	}
@@ -72,7 +72,7 @@ func TestWhatIsPublishedStaysSoWhenTheRolloutIsNotSeen(t *testing.T) {
 	cause := errors.New("waiting for Deployment hugo-blog: 0 of 2 available, 10m0s")
 	options.Waiter = &cluster{t: t, world: w, fails: cause}
 	result, err := Run(t.Context(), options)
-	if _, ok := errors.AsType[*RolloutError](err); !ok || !errors.Is(err, cause) {
+	if _, ok := errors.AsType[*UnseenError](err); !ok || !errors.Is(err, cause) {
 		t.Fatalf("got %v", err)
 	}
 	for _, part := range []string{
@@ -110,11 +110,11 @@ func TestNothingIsWaitedForThatWasNotPublished(t *testing.T) {
 }
 
 func TestARolloutReadsAsItsGoldenFile(t *testing.T) {
-	available := Rollout{
+	available := RolloutReport{
 		Available: true, Cluster: "blue", Deployment: "blog/hugo-blog", Revision: "main@sha1:" + commitSHA,
 		Image: "tazzo/tazlab.net:blog-5d6e7f8", Seconds: 2.345,
 	}
-	unseen := Rollout{
+	unseen := RolloutReport{
 		Cluster: "blue", Deployment: "blog/hugo-blog", Seconds: 600.01,
 		Problem: "waiting for Flux to fetch c0ffee: Ready is False: GitOperationFailed, 10m0s\nwaiting for Deployment hugo-blog in blog: Flux has not fetched the commit yet, 10m0s",
 		Again:   "dagger call wait-blog --cluster blue --revision " + commitSHA + " --image tazzo/tazlab.net:blog-5d6e7f8",
@@ -147,4 +147,6 @@ func TestTheTimeOfARolloutCountsFromThePush(t *testing.T) {
 
 type instant struct{}
 
-func (instant) WaitRollout(context.Context, string, string) (Rollout, error) { return Rollout{}, nil }
+func (instant) Wait(context.Context, string, string) (RolloutReport, error) {
+	return RolloutReport{}, nil
+}

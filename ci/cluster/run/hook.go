@@ -109,22 +109,9 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 		if event.Condition == "" {
 			return
 		}
-		h.append(gateEvent(layer, event))
+		h.append(event.Record(layer))
 	}})
 	return errors.Join(err, h.logErr)
-}
-
-// gateEvent is a condition's event as the log has it.
-func gateEvent(layer string, event gates.Event) timeline.Event {
-	noted := timeline.Event{Time: event.Time, Kind: timeline.KindGate, Layer: layer, Name: event.Condition, Phase: string(event.Phase), Cause: event.Seen}
-	if event.Phase != gates.PhaseEnd {
-		return noted
-	}
-	noted.Cause, noted.Result = "", timeline.ResultOK
-	if event.Err != nil {
-		noted.Result, noted.Cause, noted.Next = timeline.ResultFailed, event.Err.Error(), event.Next
-	}
-	return noted
 }
 
 // Quorum is the machines as the gates look at them.

@@ -15,7 +15,7 @@ import (
 func newPublishCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options publish.Options
-	var rollout rolloutFlags
+	var where waitFlags
 	var wait bool
 	var format cli.Format
 	var commitFile, headersFile, began string
@@ -49,7 +49,7 @@ func newPublishCommand() *cobra.Command {
 				if manifest.update.DryRun || manifest.update.PushBranch != "" {
 					return errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
 				}
-				if options.Waiter, err = rollout.open(cmd); err != nil {
+				if options.Waiter, err = where.open(cmd); err != nil {
 					return fmt.Errorf("nothing is published yet, since its rollout could not be waited for: %w", err)
 				}
 			}
@@ -62,7 +62,7 @@ func newPublishCommand() *cobra.Command {
 			options.DryRun = manifest.update.DryRun
 			options.Registry.Password = os.Getenv(registryPasswordVariable)
 			result, err := publish.Run(cmd.Context(), options)
-			if _, unseen := errors.AsType[*publish.RolloutError](err); err != nil && !unseen {
+			if _, unseen := errors.AsType[*publish.UnseenError](err); err != nil && !unseen {
 				return err
 			}
 			return errors.Join(format.Print(cmd, result), err)
@@ -79,7 +79,7 @@ func newPublishCommand() *cobra.Command {
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")
 	flags.BoolVar(&wait, "wait", false, "wait until the cluster runs what was published")
-	rollout.add(command)
+	where.add(command)
 	format.Add(command)
 	cli.Require(command, "commit", "layout")
 	return command

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/rollout"
@@ -39,76 +40,79 @@ func (f objectFlag) Set(text string) (err error) {
 	return err
 }
 
-// rolloutFlags say where a rollout is waited for, and for how long.
-type rolloutFlags struct {
+// waitFlags say where a rollout is waited for, and for how long.
+type waitFlags struct {
 	folder   string
 	delivery flux.Delivery
 	timeout  time.Duration
 }
 
-func (r *rolloutFlags) add(command *cobra.Command) {
-	r.delivery = flux.Delivery{
-		Deployment:    kube.Object{Namespace: "blog", Name: "hugo-blog"},
-		Source:        kube.Object{Namespace: "flux-system", Name: "flux-system"},
-		Kustomization: kube.Object{Namespace: "flux-system", Name: "flux-system"},
-	}
+func (f *waitFlags) add(command *cobra.Command) {
+	f.delivery = flux.DefaultDelivery
 	flags := command.Flags()
-	flags.StringVar(&r.folder, "cluster-folder", "", "the folder of the cluster that rolls out (terragrunt/live/NAME); else "+kubeconfigVariable+" holds a kubeconfig's text")
-	flags.Var(objectFlag{&r.delivery.Deployment}, "deployment", "the blog's Deployment")
-	flags.Var(objectFlag{&r.delivery.Source}, "flux-source", "the GitRepository that Flux fetches")
-	flags.Var(objectFlag{&r.delivery.Kustomization}, "flux-kustomization", "the Kustomization that is asked first to apply it")
-	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "how long to wait for the rollout")
+	flags.StringVar(&f.folder, "cluster-folder", "", "the folder of the cluster that rolls out (terragrunt/live/NAME); else "+kubeconfigVariable+" holds a kubeconfig's text")
+	flags.Var(objectFlag{&f.delivery.Deployment}, "deployment", "the blog's Deployment")
+	flags.Var(objectFlag{&f.delivery.Source}, "flux-source", "the GitRepository that Flux fetches")
+	flags.Var(objectFlag{&f.delivery.Kustomization}, "flux-kustomization", "the Kustomization that is asked first to apply it")
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long to wait for the rollout")
 }
 
 // open gets access to the cluster.
-func (r *rolloutFlags) open(cmd *cobra.Command) (*rolloutWaiter, error) {
+func (f *waitFlags) open(cmd *cobra.Command) (*clusterWaiter, error) {
 	kubeconfig := os.Getenv(kubeconfigVariable)
-	w := &rolloutWaiter{rolloutFlags: *r}
-	var err error
+	w := &clusterWaiter{waitFlags: *f, waiter: rollout.Waiter{Out: cmd.ErrOrStderr()}}
 	switch {
-	case r.folder == "" && kubeconfig == "":
+	case f.folder == "" && kubeconfig == "":
 		return nil, fmt.Errorf("it is not known which cluster rolls out: name its folder with --cluster-folder, or give a kubeconfig's text in %s", kubeconfigVariable)
-	case r.folder != "" && kubeconfig != "":
+	case f.folder != "" && kubeconfig != "":
 		return nil, fmt.Errorf("--cluster-folder and %s are two ways to a cluster: give one", kubeconfigVariable)
 	case kubeconfig != "":
-		w.rollouts, err = run.RolloutsByKubeconfig(kubeconfig, cmd.ErrOrStderr())
+		client, err := kube.FromKubeconfig([]byte(kubeconfig))
+		if err != nil {
+			return nil, err
+		}
+		w.waiter.Client, w.waiter.Redactor = client, redact.New(kubeconfig)
 	default:
-		described := run.Cluster{Folder: r.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable), Out: cmd.ErrOrStderr()}
-		w.rollouts, err = described.Rollouts(cmd.Context())
+		described := run.Cluster{Folder: f.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable)}
+		access, err := described.KubeAccess(cmd.Context())
+		if err != nil {
+			return nil, err
+		}
+		w.cluster, w.waiter.Client, w.waiter.Redactor = access.Cluster, access.Client, access.Redactor
 	}
-	return w, err
+	return w, nil
 }
 
-// rolloutWaiter is a publish.Waiter on a cluster.
-type rolloutWaiter struct {
-	rolloutFlags
-	rollouts *run.Rollouts
+// clusterWaiter is a publish.Waiter on a cluster.
+type clusterWaiter struct {
+	waitFlags
+	cluster string // its name, empty where only a kubeconfig is known
+	waiter  rollout.Waiter
 }
 
-func (w *rolloutWaiter) WaitRollout(ctx context.Context, commit, image string) (publish.Rollout, error) {
-	seen, err := w.rollouts.Wait(ctx, rollout.Wanted{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
-	return publish.Rollout{
-		Cluster: w.rollouts.Cluster, Deployment: w.delivery.Deployment.String(),
+func (w *clusterWaiter) Wait(ctx context.Context, commit, image string) (publish.RolloutReport, error) {
+	seen, err := w.waiter.Wait(ctx, rollout.Wanted{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
+	return publish.RolloutReport{
+		Cluster: w.cluster, Deployment: w.delivery.Deployment.String(),
 		Revision: seen.Revision, Image: seen.Image, Again: w.again(commit, image),
 	}, err
 }
 
 // again is the command that waits for the same once more.
-func (w *rolloutWaiter) again(commit, image string) string {
+func (w *clusterWaiter) again(commit, image string) string {
 	words := []string{"dagger call wait-blog"}
-	if w.rollouts.Cluster != "" {
-		words = append(words, "--cluster "+w.rollouts.Cluster)
+	if w.cluster != "" {
+		words = append(words, "--cluster "+w.cluster)
 	} else {
 		words = append(words, "--kubeconfig …")
 	}
-	var fresh rolloutFlags
-	fresh.add(&cobra.Command{})
+	byDefault := flux.DefaultDelivery
 	for _, flag := range []struct{ name, value, byDefault string }{
 		{"revision", commit, ""},
 		{"image", image, ""},
-		{"deployment", w.delivery.Deployment.String(), fresh.delivery.Deployment.String()},
-		{"flux-source", w.delivery.Source.String(), fresh.delivery.Source.String()},
-		{"flux-kustomization", w.delivery.Kustomization.String(), fresh.delivery.Kustomization.String()},
+		{"deployment", w.delivery.Deployment.String(), byDefault.Deployment.String()},
+		{"flux-source", w.delivery.Source.String(), byDefault.Source.String()},
+		{"flux-kustomization", w.delivery.Kustomization.String(), byDefault.Kustomization.String()},
 	} {
 		if flag.value != flag.byDefault {
 			words = append(words, "--"+flag.name+" "+flag.value)
@@ -118,7 +122,7 @@ func (w *rolloutWaiter) again(commit, image string) string {
 }
 
 func newWaitCommand() *cobra.Command {
-	var where rolloutFlags
+	var where waitFlags
 	var format cli.Format
 	var commit, image string
 	command := &cobra.Command{

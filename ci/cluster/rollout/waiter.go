@@ -1,0 +1,54 @@
+package rollout
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// Waiter waits for rollouts on one cluster, and writes a line for each step. It changes nothing but to ask Flux to look
+// now.
+type Waiter struct {
+	Client   *kube.Client
+	Redactor *redact.Redactor // of what gives access; nil redacts nothing
+	Out      io.Writer        // step lines
+}
+
+// Wait is the function Wait on the waiter's cluster.
+func (w Waiter) Wait(ctx context.Context, wanted Wanted, timeout time.Duration) (Seen, error) {
+	steps := timeline.NewSteps(w.Out, timeline.Redacting(w.Redactor))
+	var mutex sync.Mutex
+	done := make(chan struct{})
+	var ticking sync.WaitGroup
+	ticking.Go(func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case now := <-ticker.C:
+				mutex.Lock()
+				steps.Tick(now)
+				mutex.Unlock()
+			}
+		}
+	})
+	seen, err := Wait(ctx, w.Client, wanted, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
+		if event.Condition == "" || event.Err != nil { // the error comes back, and is told by who asked
+			return
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		steps.Show(event.Record(gate))
+	}})
+	close(done)
+	ticking.Wait()
+	return seen, err
+}
