@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/redact/redacttest"
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
@@ -37,6 +40,28 @@ func TestEventsTellWhatChanges(t *testing.T) {
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v\n%q\nwant\n%q", err, got, want)
+	}
+}
+
+// Where the secret straddles the place of the cut, redacting what is left would find nothing.
+func TestWhatIsSeenIsRedactedBeforeItIsCut(t *testing.T) {
+	secret := redacttest.Token
+	for _, half := range []int{len(secret) / 3, len(secret) / 2, len(secret) - 1} {
+		leak := strings.Repeat("x", seenLimit-len("...")-half) + secret + strings.Repeat("y", seenLimit)
+		condition := Condition{"the moon", kube.WaitFunc(func(ctx context.Context, report func(string)) error {
+			report(leak)
+			return never(ctx, report)
+		}), ""}
+		var kept strings.Builder
+		err := Wait(t.Context(), "night", []Condition{condition}, Options{
+			Timeout: 50 * time.Millisecond,
+			Redact:  redact.New(secret).Redact,
+			Events:  func(e Event) { fmt.Fprintln(&kept, e.Seen, e.Err) },
+		})
+		text := kept.String() + err.Error()
+		if !strings.Contains(text, "xxx") || strings.Contains(text, secret[:len(secret)/3]) {
+			t.Errorf("cut %d bytes into the secret, this is kept:\n%s", half, text)
+		}
 	}
 }
 

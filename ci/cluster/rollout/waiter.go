@@ -40,7 +40,7 @@ func (w Waiter) Wait(ctx context.Context, wanted Wanted, timeout time.Duration) 
 			}
 		}
 	})
-	seen, err := Wait(ctx, w.Client, wanted, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
+	seen, err := Wait(ctx, w.Client, wanted, gates.Options{Timeout: timeout, Redact: w.Redactor.Redact, Events: func(event gates.Event) {
 		if event.Condition == "" || event.Err != nil { // the error comes back, and is told by who asked
 			return
 		}

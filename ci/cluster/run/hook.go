@@ -23,6 +23,7 @@ import (
 type Hook struct {
 	description *description.Cluster
 	events      string // file of the event log
+	redactor    *redact.Redactor
 	log         *timeline.Log
 	logErr      error
 }
@@ -37,11 +38,12 @@ func OpenHook() (*Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := timeline.Open(events, timeline.Redacting(redact.New(secretVariables()...)))
+	redactor := redact.New(secretVariables()...)
+	log, err := timeline.Open(events, timeline.Redacting(redactor))
 	if err != nil {
 		return nil, err
 	}
-	return &Hook{description: description, events: events, log: log}, nil
+	return &Hook{description: description, events: events, redactor: redactor, log: log}, nil
 }
 
 // secretVariables are the values of the environment that must not get into the event log.
@@ -105,7 +107,7 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 	layer := layers.OfGate(gate).Name
 	ctx, stop := h.whileAwaited(ctx, layer)
 	defer stop()
-	err = gates.Run(ctx, gate, env, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
+	err = gates.Run(ctx, gate, env, gates.Options{Timeout: timeout, Redact: h.redactor.Redact, Events: func(event gates.Event) {
 		if event.Condition == "" {
 			return
 		}
