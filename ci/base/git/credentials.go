@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
+
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // DefaultUsername goes with a token where no user name is given; GitHub, GitLab, Gitea and Forgejo all accept it.
@@ -68,7 +69,7 @@ func (c Credentials) validate() error {
 func (c Credentials) scope() (string, error) {
 	parsed, err := url.Parse(c.URL)
 	if err != nil || parsed.Host == "" {
-		return "", fmt.Errorf("the Git token is for %q, which is no URL of a host", RedactURL(c.URL))
+		return "", fmt.Errorf("the Git token is for %q, which is no URL of a host", redact.URL(c.URL))
 	}
 	return parsed.Scheme + "://" + parsed.Host, nil
 }
@@ -121,23 +122,17 @@ func isWeb(remote string) bool {
 	return strings.HasPrefix(remote, "https://") || strings.HasPrefix(remote, "http://")
 }
 
-// redacted stands where a secret was.
-const redacted = "[redacted]"
-
-// webAddress is anything that looks like a URL with an authority, up to the next blank.
-var webAddress = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://\S+`)
-
 // redact removes the token, in every form in which it travels, and what stands before the @ of a URL.
 func (c Credentials) redact(text string) string {
 	if token := c.token(); token != "" {
 		text = strings.NewReplacer(
-			base64.StdEncoding.EncodeToString([]byte(c.username()+":"+token)), redacted,
-			url.QueryEscape(token), redacted,
-			url.PathEscape(token), redacted,
-			token, redacted,
+			base64.StdEncoding.EncodeToString([]byte(c.username()+":"+token)), redact.Mark,
+			url.QueryEscape(token), redact.Mark,
+			url.PathEscape(token), redact.Mark,
+			token, redact.Mark,
 		).Replace(text)
 	}
-	return RedactURL(text)
+	return redact.URL(text)
 }
 
 func (c Credentials) redactAll(args []string) []string {
@@ -146,21 +141,6 @@ func (c Credentials) redactAll(args []string) []string {
 		clean[i] = c.redact(arg)
 	}
 	return clean
-}
-
-// RedactURL removes user names and passwords from every URL in a text. The user of an ssh URL goes too: it is of no help
-// to a reader.
-func RedactURL(text string) string {
-	return webAddress.ReplaceAllStringFunc(text, func(address string) string {
-		scheme, rest, _ := strings.Cut(address, "://")
-		authority := rest
-		if parsed, err := url.Parse(address); err == nil && parsed.Host != "" {
-			authority, _, _ = strings.Cut(rest, "/")
-		}
-		// Where the URL does not parse, a password with a slash in it may be why: then all before the last @ goes.
-		at := strings.LastIndex(authority, "@")
-		return scheme + "://" + rest[at+1:]
-	})
 }
 
 // HasPassword tells whether a URL carries a password or token, which then would be in arguments and logs. The user of

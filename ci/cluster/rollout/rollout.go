@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/kube"
@@ -180,7 +180,7 @@ func (r *wait) settled(ctx context.Context, source *unstructured.Unstructured) (
 		return r.available(now)
 	}
 	return "", false, fmt.Errorf("at %s of %s, which Flux has applied, the image is %s: a later commit replaced it, or the commit is on another branch or changed another manifest",
-		flux.Revision(source), git.RedactURL(urlOf(source)), strings.Join(kube.Images(now), ", "))
+		flux.Revision(source), redact.URL(urlOf(source)), strings.Join(kube.Images(now), ", "))
 }
 
 func urlOf(source *unstructured.Unstructured) string {

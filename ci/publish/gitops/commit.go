@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/publish/manifest"
 )
 
@@ -54,7 +54,7 @@ func message(request UpdateRequest, change manifest.Change) string {
 	fmt.Fprintf(&text, "%s: %s\n", trailerAction, request.Action)
 	for _, trailer := range []struct{ key, value string }{
 		{trailerCommit, request.SourceCommit},
-		{trailerRepository, git.RedactURL(request.SourceRepository)},
+		{trailerRepository, redact.URL(request.SourceRepository)},
 		{trailerDigest, request.Digest},
 	} {
 		if trailer.value != "" {

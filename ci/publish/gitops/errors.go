@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // Kinds of failure that this package adds to those of package git.
@@ -110,7 +111,7 @@ func (w *workspace) fail(step string, err error) error {
 func (w *workspace) newError(step string, kind error) *Error {
 	return &Error{
 		Step:       step,
-		Repository: git.RedactURL(w.repository.URL),
+		Repository: redact.URL(w.repository.URL),
 		Branch:     w.branch,
 		Path:       w.path,
 		Kind:       kind,

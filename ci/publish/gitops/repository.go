@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // DefaultBranch is where a Repository without a branch is read and pushed.
@@ -35,10 +36,10 @@ func (r Repository) normalize() (Repository, error) {
 	}
 	if git.HasPassword(r.URL) {
 		return r, fmt.Errorf("%w: the URL of the GitOps repository (%s) carries credentials, which would end up in logs; "+
-			"give them as the Git token", ErrRequest, git.RedactURL(r.URL))
+			"give them as the Git token", ErrRequest, redact.URL(r.URL))
 	}
 	if _, err := url.Parse(r.URL); err != nil && strings.Contains(r.URL, "://") {
-		return r, fmt.Errorf("%w: %q is no valid URL of a repository", ErrRequest, git.RedactURL(r.URL))
+		return r, fmt.Errorf("%w: %q is no valid URL of a repository", ErrRequest, redact.URL(r.URL))
 	}
 	if !strings.Contains(r.URL, ":") { // a local path; git runs in another folder
 		absolute, err := filepath.Abs(r.URL)

@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/publish/manifest"
 )
 
@@ -109,7 +110,7 @@ func (r UpdateRequest) normalize() (UpdateRequest, error) {
 	case r.SourceCommit != "" && !commitName.MatchString(r.SourceCommit):
 		return r, invalid("%q is no commit; give 7 to 64 hexadecimal digits", r.SourceCommit)
 	case strings.ContainsAny(r.SourceRepository, " \n\r\x00"):
-		return r, invalid("%q is no URL of a repository", git.RedactURL(r.SourceRepository))
+		return r, invalid("%q is no URL of a repository", redact.URL(r.SourceRepository))
 	case strings.ContainsAny(r.Subject, "\n\r\x00"):
 		return r, invalid("the commit's subject has more than one line")
 	case strings.ContainsAny(r.Author.Name+r.Author.Email, "<>\n\r\x00"):
