@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	authapi "github.com/infisical/go-sdk/packages/api/auth"
 	secretsapi "github.com/infisical/go-sdk/packages/api/secrets"
 
+	"tazlab.net/castle/ci/base/retryafter"
 	"tazlab.net/castle/ci/cluster/description"
 )
 
@@ -273,7 +273,7 @@ func (a *attempt) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body = &watched{response.Body, a}
 		return response, nil
 	}
-	a.wait = retryAfter(response.Header.Get("Retry-After"), time.Now())
+	a.wait, _ = retryafter.Parse(response.Header.Get("Retry-After"), time.Now())
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	response.Body.Close()
 	if err != nil {
@@ -306,17 +306,6 @@ func (w *watched) Read(p []byte) (int, error) {
 		w.attempt.err = err
 	}
 	return n, err
-}
-
-// retryAfter reads the header, seconds or a date; 0 where there is none.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return max(0, time.Duration(seconds)*time.Second)
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
 }
 
 func (a *attempt) failure(ctx context.Context, err error) *InfisicalError {

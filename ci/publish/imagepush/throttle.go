@@ -2,11 +2,12 @@ package imagepush
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"tazlab.net/castle/ci/base/retryafter"
 )
 
 // throttle turns an answer that says when to come back into an error that carries the time. The library's own error for
@@ -18,23 +19,12 @@ func (t *throttle) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return resp, err
 	}
-	after, ok := retryAfter(resp.Header.Get("Retry-After"))
+	after, ok := retryafter.Parse(resp.Header.Get("Retry-After"), time.Now())
 	if !ok {
 		return resp, nil
 	}
 	defer resp.Body.Close()
 	return nil, &throttledError{resp.StatusCode, after, transport.CheckError(resp)}
-}
-
-// retryAfter reads the header's two forms, seconds and a date.
-func retryAfter(header string) (time.Duration, bool) {
-	if seconds, err := strconv.Atoi(header); err == nil && seconds >= 0 {
-		return time.Duration(seconds) * time.Second, true
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return max(time.Until(date), 0), true
-	}
-	return 0, false
 }
 
 type throttledError struct {
