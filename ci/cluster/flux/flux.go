@@ -16,6 +16,9 @@ var (
 	Kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 )
 
+// RequestedAt asks a Flux controller to reconcile an object now; it answers with the same value in lastHandledReconcileAt.
+const RequestedAt = "reconcile.fluxcd.io/requestedAt"
+
 // Delivery is how the blog gets into a cluster.
 type Delivery struct {
 	Deployment    kube.Object

@@ -9,9 +9,15 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
+// Suspended tells of an object of Flux that nothing is done with.
+func Suspended(object *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
+	return suspended
+}
+
 // Ready tests an object of Flux, as kube.Ready does, and says how one goes on that is suspended.
 func Ready(object *unstructured.Unstructured) (string, bool) {
-	if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended {
+	if Suspended(object) {
 		return "suspended; flux resume lets it go on", false
 	}
 	return kube.Ready(object)
@@ -69,6 +75,3 @@ func SourceOf(kustomization *unstructured.Unstructured) kube.Object {
 	}
 	return kube.Object{Namespace: ref["namespace"], Name: ref["name"]}
 }
-
-// RequestedAt asks a Flux controller to reconcile an object now; it answers with the same value in lastHandledReconcileAt.
-const RequestedAt = "reconcile.fluxcd.io/requestedAt"

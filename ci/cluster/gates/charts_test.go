@@ -24,14 +24,14 @@ func TestOnlyTheWebhooksRefuseTheProbes(t *testing.T) {
 	configMapIn("metallb-system")
 	configMapIn("external-secrets")
 	client := connect(t, server)
-	for _, probe := range append(metallbProbes("metallb-system"), externalSecretsProbes("external-secrets")...) {
-		result := Webhook{Kube: client, Probes: []Probe{probe}}.callThrough(t.Context())
+	for _, sent := range append(metallbProbes("metallb-system"), externalSecretsProbes("external-secrets")...) {
+		result := webhook{Kube: client, Probes: []probe{sent}}.callThrough(t.Context())
 		want := "answers"
-		if probe.RefusedBy != "" {
-			want = "webhook " + probe.RefusedBy + " is not called yet"
+		if sent.RefusedBy != "" {
+			want = "webhook " + sent.RefusedBy + " is not called yet"
 		}
 		if result.Seen != want {
-			t.Errorf("%s: %q, want %q", probe.Object.GetKind(), result.Seen, want)
+			t.Errorf("%s: %q, want %q", sent.Object.GetKind(), result.Seen, want)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func platform(e Env) []Condition {
 	controlPlane := firstControlPlane(e.Cluster)
 	return []Condition{
 		{"etcd quorum", etcdQuorum(e.Talos), "talosctl -n " + controlPlane + " etcd members"},
-		{"virtual IP " + e.Cluster.Endpoint.String(), Steady{e.Kube, vip, 8, 250 * time.Millisecond}, "talosctl -n " + controlPlane + " get addresses"},
+		{"virtual IP " + e.Cluster.Endpoint.String(), steady{e.Kube, vip, 8, 250 * time.Millisecond}, "talosctl -n " + controlPlane + " get addresses"},
 		{"Kubernetes API", apiReady(e.Kube), "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
 		{"nodes", nodesReady(e.Kube, names), "kubectl get nodes -o wide; talosctl -n " + controlPlane + " health"},
 	}
@@ -67,7 +67,7 @@ func engineWebhook(e Env) []Condition {
 	const ns = "external-secrets"
 	return []Condition{
 		{"CRDs of External Secrets Operator", e.Kube.Objects(kube.CRDs, "", kube.Established, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
-		{"webhook external-secrets-webhook in " + ns, Webhook{e.Kube, kube.Object{Namespace: ns, Name: "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
+		{"webhook external-secrets-webhook in " + ns, webhook{e.Kube, kube.Object{Namespace: ns, Name: "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
 	}
 }
 
@@ -87,7 +87,7 @@ func networkingWebhook(e Env) []Condition {
 	const ns = "metallb-system"
 	return []Condition{
 		{"CRDs of MetalLB", e.Kube.Objects(kube.CRDs, "", kube.Established, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
-		{"webhook metallb-webhook-service in " + ns, Webhook{e.Kube, kube.Object{Namespace: ns, Name: "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
+		{"webhook metallb-webhook-service in " + ns, webhook{e.Kube, kube.Object{Namespace: ns, Name: "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
 	}
 }
 
@@ -101,7 +101,7 @@ func networking(e Env) []Condition {
 		return conditions
 	}
 	return append(conditions,
-		Condition{"an address for a LoadBalancer Service", LoadBalancer{e.Kube, "castle", e.Cluster.LoadBalancer.Pool}, "kubectl get services -A; kubectl -n " + ProofNamespace + " get events; kubectl -n " + ns + " logs deployment/metallb-controller"})
+		Condition{"an address for a LoadBalancer Service", loadBalancer{e.Kube, "castle", e.Cluster.LoadBalancer.Pool}, "kubectl get services -A; kubectl -n " + proofNamespace + " get events; kubectl -n " + ns + " logs deployment/metallb-controller"})
 }
 
 func storage(e Env) []Condition {

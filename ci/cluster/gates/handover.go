@@ -42,7 +42,7 @@ func allApplied(list []*unstructured.Unstructured, source, root kube.Object, rev
 		}
 		isRoot := kube.ObjectOf(kustomization) == root
 		rootSeen = rootSeen || isRoot
-		if suspended, _, _ := unstructured.NestedBool(kustomization.Object, "spec", "suspend"); suspended && !isRoot {
+		if flux.Suspended(kustomization) && !isRoot {
 			continue
 		}
 		all++

@@ -15,13 +15,13 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
-// ProofNamespace is the namespace of what castle creates to see whether it works. It stays, empty: a namespace takes
+// proofNamespace is the namespace of what castle creates to see whether it works. It stays, empty: a namespace takes
 // seconds to go, and the next run would have to wait for that.
-const ProofNamespace = "castle-proof"
+const proofNamespace = "castle-proof"
 
-// LoadBalancer waits until a Service of type LoadBalancer gets an address of the pool. The Service is castle's own, has no
+// loadBalancer waits until a Service of type LoadBalancer gets an address of the pool. The Service is castle's own, has no
 // endpoints, and is removed whatever the outcome is; a dry run would show nothing, because MetalLB acts on what is stored.
-type LoadBalancer struct {
+type loadBalancer struct {
 	Kube *kube.Client
 	// Pool is the IPAddressPool that the address is asked from, Ranges what it consists of: "a-b" or a prefix.
 	Pool   string
@@ -30,9 +30,9 @@ type LoadBalancer struct {
 
 const proofService = "loadbalancer"
 
-// Wait waits as Condition says.
-func (l LoadBalancer) Wait(ctx context.Context, report func(string)) error {
-	client := l.Kube.Resource(kube.Services).Namespace(ProofNamespace)
+// Wait waits as Waiter says.
+func (l loadBalancer) Wait(ctx context.Context, report func(string)) error {
+	client := l.Kube.Resource(kube.Services).Namespace(proofNamespace)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.RequestTimeout)
 		defer cancel()
@@ -50,10 +50,10 @@ func (l LoadBalancer) Wait(ctx context.Context, report func(string)) error {
 	if err != nil {
 		return err
 	}
-	target := kube.Target{Resource: kube.Services, Namespace: ProofNamespace, Name: proofService}
+	target := kube.Target{Resource: kube.Services, Namespace: proofNamespace, Name: proofService}
 	return l.Kube.Follow(ctx, []kube.Target{target}, func(view kube.View) (string, bool, error) {
 		if len(view[0]) == 0 || view[0][0].GetUID() != own {
-			return "", false, fmt.Errorf("somebody removed the Service %s/%s; run it again", ProofNamespace, proofService)
+			return "", false, fmt.Errorf("somebody removed the Service %s/%s; run it again", proofNamespace, proofService)
 		}
 		seen, ok := l.hasAddress(view[0][0])
 		return seen, ok, nil
@@ -61,17 +61,17 @@ func (l LoadBalancer) Wait(ctx context.Context, report func(string)) error {
 }
 
 // create creates the Service anew: one that a killed run left behind proves nothing about now.
-func (l LoadBalancer) create(ctx context.Context) (*unstructured.Unstructured, error) {
+func (l loadBalancer) create(ctx context.Context) (*unstructured.Unstructured, error) {
 	labels := map[string]any{"app.kubernetes.io/managed-by": "castle"}
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
-		"metadata": map[string]any{"name": ProofNamespace, "labels": labels},
+		"metadata": map[string]any{"name": proofNamespace, "labels": labels},
 	}}
 	_, err := l.Kube.Resource(kube.Namespaces).Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	client := l.Kube.Resource(kube.Services).Namespace(ProofNamespace)
+	client := l.Kube.Resource(kube.Services).Namespace(proofNamespace)
 	if err := client.Delete(ctx, proofService, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (l LoadBalancer) create(ctx context.Context) (*unstructured.Unstructured, e
 	}}, metav1.CreateOptions{})
 }
 
-func (l LoadBalancer) hasAddress(service *unstructured.Unstructured) (string, bool) {
+func (l loadBalancer) hasAddress(service *unstructured.Unstructured) (string, bool) {
 	ingress, _, _ := unstructured.NestedSlice(service.Object, "status", "loadBalancer", "ingress")
 	for _, entry := range ingress {
 		entry, _ := entry.(map[string]any)

@@ -13,10 +13,10 @@ import (
 func TestALoadBalancerGetsAnAddressOfThePool(t *testing.T) {
 	server := shared.Server(t)
 	client := connect(t, server)
-	wait := begin(t, time.Minute, Condition{"address", LoadBalancer{client, "castle", []string{"192.0.2.16/28", "192.0.2.40-192.0.2.50"}}, ""})
+	wait := begin(t, time.Minute, Condition{"address", loadBalancer{client, "castle", []string{"192.0.2.16/28", "192.0.2.40-192.0.2.50"}}, ""})
 	wait.Sees("no address yet")
 	assign := func(address string) {
-		client := server.Client().Resource(kube.Services).Namespace(ProofNamespace)
+		client := server.Client().Resource(kube.Services).Namespace(proofNamespace)
 		service, err := client.Get(t.Context(), proofService, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestALoadBalancerGetsAnAddressOfThePool(t *testing.T) {
 	wait.StaysShut(200 * time.Millisecond)
 	assign("192.0.2.50")
 	wait.Opens()
-	left, err := server.Client().Resource(kube.Services).Namespace(ProofNamespace).List(t.Context(), metav1.ListOptions{})
+	left, err := server.Client().Resource(kube.Services).Namespace(proofNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(left.Items) != 0 {
 		t.Errorf("%d services are left behind, %v", len(left.Items), err)
 	}

@@ -35,17 +35,17 @@ func etcdQuorum(talos Talos) Waiter {
 	})
 }
 
-// Steady waits until an address has answered Times times in a row, Every apart and over a new connection each, GET URL with
+// steady waits until an address has answered Times times in a row, Every apart and over a new connection each, GET URL with
 // status 200. A single answer is no proof: a virtual IP can be given up again right after it was taken.
-type Steady struct {
+type steady struct {
 	Kube  *kube.Client // its certificates and proxy
 	URL   string
 	Times int
 	Every time.Duration
 }
 
-// Wait waits as Condition says.
-func (s Steady) Wait(ctx context.Context, report func(string)) error {
+// Wait waits as Waiter says.
+func (s steady) Wait(ctx context.Context, report func(string)) error {
 	client, err := s.Kube.HTTPClient()
 	if err != nil {
 		return err

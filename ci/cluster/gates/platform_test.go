@@ -52,7 +52,7 @@ func (a *address) kube(t *testing.T) *kube.Client {
 
 func TestAnAddressThatAnswersOnceIsNotSteady(t *testing.T) {
 	vip := newAddress(t)
-	wait := begin(t, time.Minute, Condition{"virtual IP", Steady{vip.kube(t), vip.URL + "/readyz", 5, 20 * time.Millisecond}, ""})
+	wait := begin(t, time.Minute, Condition{"virtual IP", steady{vip.kube(t), vip.URL + "/readyz", 5, 20 * time.Millisecond}, ""})
 	wait.Sees("0 of 5 answers in a row; last failure 500 Internal Server Error, etcd failed")
 	vip.answers.Store(true)
 	wait.Sees("2 of 5 answers in a row")
@@ -76,7 +76,7 @@ func TestAForeignCertificateEndsTheWaitAfterItsGrace(t *testing.T) {
 	}
 	client.Grace = 300 * time.Millisecond
 	started := time.Now()
-	err = begin(t, time.Minute, Condition{"virtual IP", Steady{client, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).Fails()
+	err = begin(t, time.Minute, Condition{"virtual IP", steady{client, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).Fails()
 	if _, ok := errors.AsType[*Impossible](err); !ok || !strings.Contains(err.Error(), "does another cluster hold the address") {
 		t.Errorf("the error is %T %v, want an *Impossible that names the cause", err, err)
 	}
@@ -184,7 +184,7 @@ func TestALookCreatesNothing(t *testing.T) {
 			t.Errorf("gate %s: %d conditions, %v", name, len(conditions), err)
 		}
 		for _, condition := range conditions {
-			if _, creates := condition.Waiter.(LoadBalancer); creates {
+			if _, creates := condition.Waiter.(loadBalancer); creates {
 				t.Errorf("gate %s creates a Service", name)
 			}
 		}

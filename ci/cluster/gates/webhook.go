@@ -17,8 +17,8 @@ import (
 // askEvery is the pace at which a webhook is called.
 const askEvery = 100 * time.Millisecond
 
-// Probe is an object whose creation, as a server-side dry run, tells whether a webhook answers.
-type Probe struct {
+// probe is an object whose creation, as a server-side dry run, tells whether a webhook answers.
+type probe struct {
 	Resource schema.GroupVersionResource
 	Object   *unstructured.Unstructured
 	// RefusedBy names the webhook that must refuse the object: one that the API's own validation accepts, so that the
@@ -27,17 +27,17 @@ type Probe struct {
 	RefusedBy string
 }
 
-// Webhook waits until a webhook's Service has a ready endpoint and all probes, in their order, are answered through it.
+// webhook waits until a webhook's Service has a ready endpoint and all probes, in their order, are answered through it.
 // The first alone says little: MetalLB and External Secrets Operator can be ready before they serve. Probes without a
 // Service are for a webhook outside the cluster.
-type Webhook struct {
+type webhook struct {
 	Kube    *kube.Client
 	Service kube.Object
-	Probes  []Probe
+	Probes  []probe
 }
 
-// Wait waits as Condition says.
-func (w Webhook) Wait(ctx context.Context, report func(string)) error {
+// Wait waits as Waiter says.
+func (w webhook) Wait(ctx context.Context, report func(string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	poke := make(chan struct{}, 1)
 	seen := &sightings{changed: poke, open: w.Service.Name == ""}
@@ -145,7 +145,7 @@ func endpointsReady(slices []*unstructured.Unstructured) (string, bool) {
 }
 
 // callThrough sends the probes until one is not answered as it should be.
-func (w Webhook) callThrough(ctx context.Context) kube.Answer {
+func (w webhook) callThrough(ctx context.Context) kube.Answer {
 	for _, probe := range w.Probes {
 		client := w.Kube.Resource(probe.Resource).Namespace(probe.Object.GetNamespace())
 		_, err := client.Create(ctx, probe.Object.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

@@ -65,22 +65,35 @@ func Ready(object *unstructured.Unstructured) (string, bool) {
 
 // HasCondition looks for a condition with status True, and says else what its controller says.
 func HasCondition(object *unstructured.Unstructured, kind string) (string, bool) {
+	condition := conditionOf(object, kind)
+	switch {
+	case condition == nil:
+		return "not " + kind + " yet", false
+	case condition["status"] == "True":
+		return kind, true
+	}
+	seen := fmt.Sprintf("%s is %v", kind, condition["status"])
+	for _, field := range []string{"reason", "message"} {
+		if text, _ := condition[field].(string); text != "" {
+			seen += ": " + text
+		}
+	}
+	return seen, false
+}
+
+// Reason is why a condition has the status that it has, in its controller's word; empty where there is no such condition.
+func Reason(object *unstructured.Unstructured, kind string) string {
+	reason, _ := conditionOf(object, kind)["reason"].(string)
+	return reason
+}
+
+// conditionOf finds an object's condition, nil when it has none of the kind.
+func conditionOf(object *unstructured.Unstructured, kind string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, condition := range conditions {
-		condition, ok := condition.(map[string]any)
-		if !ok || condition["type"] != kind {
-			continue
+		if condition, ok := condition.(map[string]any); ok && condition["type"] == kind {
+			return condition
 		}
-		if condition["status"] == "True" {
-			return kind, true
-		}
-		seen := fmt.Sprintf("%s is %v", kind, condition["status"])
-		for _, field := range []string{"reason", "message"} {
-			if text, _ := condition[field].(string); text != "" {
-				seen += ": " + text
-			}
-		}
-		return seen, false
 	}
-	return "not " + kind + " yet", false
+	return nil
 }

@@ -35,6 +35,7 @@ func canonical(image string) string {
 	return reference.Name()
 }
 
+// Images are those of a workload's containers, as its manifest names them.
 func Images(workload *unstructured.Unstructured) []string {
 	containers, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
 	var images []string

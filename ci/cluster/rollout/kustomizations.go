@@ -15,7 +15,7 @@ import (
 func inPlaceAt(revision string) kube.Test {
 	return func(kustomization *unstructured.Unstructured) (string, bool) {
 		attempted, _, _ := unstructured.NestedString(kustomization.Object, "status", "lastAttemptedRevision")
-		if attempted == revision && readyReason(kustomization) == "HealthCheckFailed" {
+		if attempted == revision && kube.Reason(kustomization, "Ready") == "HealthCheckFailed" {
 			return "applied " + revision, true
 		}
 		return flux.AppliedAt(revision)(kustomization)
@@ -24,17 +24,17 @@ func inPlaceAt(revision string) kube.Test {
 
 // nudge asks the Kustomizations to go on that wait for others which are ready: Flux would look again only after half a
 // minute. Each is asked once for a revision; a request that fails is tried with the next change.
-func (r *wait) nudge(ctx context.Context, list []*unstructured.Unstructured, at string) {
+func (w *wait) nudge(ctx context.Context, list []*unstructured.Unstructured, at string) {
 	for _, kustomization := range list {
 		object := kube.ObjectOf(kustomization)
 		key := object.String() + " " + at
-		if r.nudged[key] || flux.SourceOf(kustomization) != r.Source || readyReason(kustomization) != "DependencyNotReady" || !dependenciesMet(kustomization, list, at) {
+		if w.nudged[key] || flux.SourceOf(kustomization) != w.Source || kube.Reason(kustomization, "Ready") != "DependencyNotReady" || !dependenciesMet(kustomization, list, at) {
 			continue
 		}
 		bounded, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
-		err := annotate(bounded, r.client, flux.Kustomizations, object, newToken())
+		err := annotate(bounded, w.client, flux.Kustomizations, object, newToken())
 		cancel()
-		r.nudged[key] = err == nil
+		w.nudged[key] = err == nil
 	}
 }
 
@@ -59,17 +59,6 @@ func dependenciesMet(kustomization *unstructured.Unstructured, list []*unstructu
 		}
 	}
 	return true
-}
-
-func readyReason(object *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if condition, ok := condition.(map[string]any); ok && condition["type"] == "Ready" {
-			reason, _ := condition["reason"].(string)
-			return reason
-		}
-	}
-	return ""
 }
 
 // The labels by which Flux marks what a Kustomization applied.

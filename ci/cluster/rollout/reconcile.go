@@ -30,7 +30,7 @@ func reconcile(ctx context.Context, client *kube.Client, source, kustomization k
 			return "", false, fmt.Errorf("GitRepository %s was removed", source.Name)
 		}
 		object := view[0][0]
-		if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended {
+		if flux.Suspended(object) {
 			return "", false, fmt.Errorf("GitRepository %s is suspended; flux resume source git %s lets it fetch", source.Name, source.Name)
 		}
 		revision = flux.Revision(object)

@@ -37,8 +37,8 @@ type Seen struct {
 	Image    string // what the Deployment runs, as its manifest names it
 }
 
-// Wait asks Flux to fetch now, and waits until the blog's Deployment is available with what was fetched.
-// Errors and events are as Run's.
+// Wait asks Flux to fetch now, and waits until the blog's Deployment is available with what was fetched. Errors and events
+// are those of gates.Wait.
 //
 // With an image, a commit that somebody pushed afterwards is as good as the wanted one, as long as it has the same image;
 // that it has another one ends the wait, because no waiting brings the image back.
@@ -49,24 +49,24 @@ func Wait(ctx context.Context, client *kube.Client, wanted Wanted, options gates
 		}
 	}
 	wanted.Delivery = wanted.Delivery.Complete()
-	r := &wait{client: client, Wanted: wanted, fetched: make(chan struct{}), nudged: map[string]bool{}}
-	deployment := "Deployment " + r.Deployment.Name + " in " + r.Deployment.Namespace
-	if r.Image != "" {
-		deployment += " with " + r.Image
+	w := &wait{client: client, Wanted: wanted, fetched: make(chan struct{}), nudged: map[string]bool{}}
+	deployment := "Deployment " + w.Deployment.Name + " in " + w.Deployment.Namespace
+	if w.Image != "" {
+		deployment += " with " + w.Image
 	}
 	err := gates.Wait(ctx, gate, []gates.Condition{
 		{
-			Name:   "Flux to fetch " + cmp.Or(r.Revision, "the newest commit"),
-			Waiter: kube.WaitFunc(r.fetch),
-			Next:   "kubectl -n " + r.Source.Namespace + " describe gitrepository " + r.Source.Name,
+			Name:   "Flux to fetch " + cmp.Or(w.Revision, "the newest commit"),
+			Waiter: kube.WaitFunc(w.fetch),
+			Next:   "kubectl -n " + w.Source.Namespace + " describe gitrepository " + w.Source.Name,
 		},
 		{
 			Name:   deployment,
-			Waiter: kube.WaitFunc(r.rollOut),
-			Next:   "kubectl get kustomizations -A; kubectl -n " + r.Deployment.Namespace + " get deployments,pods",
+			Waiter: kube.WaitFunc(w.rollOut),
+			Next:   "kubectl get kustomizations -A; kubectl -n " + w.Deployment.Namespace + " get deployments,pods",
 		},
 	}, options)
-	return r.seen, err
+	return w.seen, err
 }
 
 // CheckImage refuses what no rollout can be waited for with: a repository alone would stand for its tag latest.
@@ -94,74 +94,74 @@ type wait struct {
 	seen    Seen
 }
 
-func (r *wait) fetch(ctx context.Context, report func(string)) error {
+func (w *wait) fetch(ctx context.Context, report func(string)) error {
 	// Nothing comes of it where the Deployment cannot be read: then the Kustomization is looked at.
 	bounded, cancel := context.WithTimeout(ctx, time.Second)
-	now, err := r.client.Resource(kube.Deployments).Namespace(r.Deployment.Namespace).Get(bounded, r.Deployment.Name, metav1.GetOptions{})
+	now, err := w.client.Resource(kube.Deployments).Namespace(w.Deployment.Namespace).Get(bounded, w.Deployment.Name, metav1.GetOptions{})
 	cancel()
-	r.changed = err == nil && r.Image != "" && !kube.HasImage(kube.Images(now), r.Image)
+	w.changed = err == nil && w.Image != "" && !kube.HasImage(kube.Images(now), w.Image)
 
-	r.seen.Revision, err = reconcile(ctx, r.client, r.Source, r.Kustomization, r.Revision, report)
+	w.seen.Revision, err = reconcile(ctx, w.client, w.Source, w.Kustomization, w.Revision, report)
 	if err != nil {
 		return err
 	}
-	if r.Revision != "" && r.Image == "" && !flux.SameCommit(r.seen.Revision, r.Revision) {
-		return fmt.Errorf("it has fetched %s instead: where that is a later commit, name the image that it shall have", r.seen.Revision)
+	if w.Revision != "" && w.Image == "" && !flux.SameCommit(w.seen.Revision, w.Revision) {
+		return fmt.Errorf("it has fetched %s instead: where that is a later commit, name the image that it shall have", w.seen.Revision)
 	}
-	close(r.fetched)
+	close(w.fetched)
 	return nil
 }
 
 // rollOut waits until the blog runs the image, after the source has fetched the commit that names it.
-func (r *wait) rollOut(ctx context.Context, report func(string)) error {
+func (w *wait) rollOut(ctx context.Context, report func(string)) error {
 	report("Flux has not fetched the commit yet")
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-r.fetched:
+	case <-w.fetched:
 	}
 	targets := []kube.Target{
-		{Resource: kube.Deployments, Namespace: r.Deployment.Namespace, Name: r.Deployment.Name},
-		{Resource: flux.GitRepositories, Namespace: r.Source.Namespace, Name: r.Source.Name},
+		{Resource: kube.Deployments, Namespace: w.Deployment.Namespace, Name: w.Deployment.Name},
+		{Resource: flux.GitRepositories, Namespace: w.Source.Namespace, Name: w.Source.Name},
 		{Resource: flux.Kustomizations},
 	}
-	return r.client.Follow(ctx, targets, func(view kube.View) (string, bool, error) { return r.judge(ctx, view) }, report)
+	return w.client.Follow(ctx, targets, func(view kube.View) (string, bool, error) { return w.judge(ctx, view) }, report)
 }
 
-func (r *wait) judge(ctx context.Context, view kube.View) (string, bool, error) {
+func (w *wait) judge(ctx context.Context, view kube.View) (string, bool, error) {
 	if len(view[1]) == 0 {
-		return fmt.Sprintf("GitRepository %s does not exist any more", r.Source.Name), false, nil
+		return fmt.Sprintf("GitRepository %s does not exist any more", w.Source.Name), false, nil
 	}
 	at := flux.Revision(view[1][0])
-	r.nudge(ctx, view[2], at)
+	w.nudge(ctx, view[2], at)
 	if len(view[0]) == 0 {
 		return "does not exist yet", false, nil
 	}
 	deployment := view[0][0]
 	owner := ownerOf(deployment, view[2])
-	has := r.Image == "" || kube.HasImage(kube.Images(deployment), r.Image)
+	has := w.Image == "" || kube.HasImage(kube.Images(deployment), w.Image)
 	switch {
-	case owner == nil && r.Image == "":
+	case owner == nil && w.Image == "":
 		return "no Kustomization has applied it: name the image that it shall run", false, nil
 	case owner == nil && !has:
 		return "its image is still " + strings.Join(kube.Images(deployment), ", "), false, nil
-	case owner != nil && !(has && r.changed):
+	case owner != nil && !(has && w.changed):
 		if seen, ok := inPlaceAt(at)(owner); !ok {
 			return fmt.Sprintf("Kustomization %s: %s", owner.GetName(), seen), false, nil
 		}
-		if !has || r.Image == "" {
-			return r.settled(ctx, view[1][0])
+		if !has || w.Image == "" {
+			return w.settled(ctx, view[1][0])
 		}
 	}
-	return r.available(deployment)
+	return w.available(deployment)
 }
 
-func (r *wait) available(deployment *unstructured.Unstructured) (string, bool, error) {
+func (w *wait) available(deployment *unstructured.Unstructured) (string, bool, error) {
 	seen, ok := kube.Available(deployment)
 	if ok {
-		r.seen.Image = r.Image
-		if images := kube.Images(deployment); r.Image == "" {
-			r.seen.Image = strings.Join(images, ", ")
+		w.seen.Image = w.Image
+		if images := kube.Images(deployment); w.Image == "" {
+			w.seen.Image = strings.Join(images, ", ")
 		}
 	}
 	return seen, ok, nil
@@ -169,15 +169,15 @@ func (r *wait) available(deployment *unstructured.Unstructured) (string, bool, e
 
 // settled judges a Deployment whose Kustomization has applied what the source has. It looks at it once more, since the
 // watches of two kinds are not in step, and ends the wait where another image has taken the place of the wanted one.
-func (r *wait) settled(ctx context.Context, source *unstructured.Unstructured) (string, bool, error) {
+func (w *wait) settled(ctx context.Context, source *unstructured.Unstructured) (string, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
 	defer cancel()
-	now, err := r.client.Resource(kube.Deployments).Namespace(r.Deployment.Namespace).Get(ctx, r.Deployment.Name, metav1.GetOptions{})
+	now, err := w.client.Resource(kube.Deployments).Namespace(w.Deployment.Namespace).Get(ctx, w.Deployment.Name, metav1.GetOptions{})
 	if err != nil {
 		return kube.Brief(err).Error(), false, nil
 	}
-	if r.Image == "" || kube.HasImage(kube.Images(now), r.Image) {
-		return r.available(now)
+	if w.Image == "" || kube.HasImage(kube.Images(now), w.Image) {
+		return w.available(now)
 	}
 	return "", false, fmt.Errorf("at %s of %s, which Flux has applied, the image is %s: a later commit replaced it, or the commit is on another branch or changed another manifest",
 		flux.Revision(source), redact.URL(urlOf(source)), strings.Join(kube.Images(now), ", "))

@@ -38,12 +38,7 @@ func beginRollout(t *testing.T, client *kube.Client, wanted Wanted) *rolling {
 var ofNew = Wanted{Revision: fluxtest.NewCommit, Image: "registry/blog:new"}
 
 func TestARolloutIsAskedForAndSeenThrough(t *testing.T) {
-	server := fluxtest.Install(t, &shared)
-	client := connect(t, server.Server)
-	server.PutSource("True", "Succeeded", fluxtest.OldRevision, "")
-	server.PutKustomization("flux-system", "True", fluxtest.OldRevision)
-	server.PutKustomization("apps", "True", fluxtest.OldRevision)
-	server.PutBlog("registry/blog:old", "available")
+	server, client := settledFlux(t, "registry/blog:old")
 	rollout := beginRollout(t, client, ofNew)
 
 	server.Asked(client, false)
@@ -63,12 +58,7 @@ func TestARolloutIsAskedForAndSeenThrough(t *testing.T) {
 }
 
 func TestARolloutThatWasReplacedEndsTheWait(t *testing.T) {
-	server := fluxtest.Install(t, &shared)
-	client := connect(t, server.Server)
-	server.PutSource("True", "Succeeded", fluxtest.OldRevision, "")
-	server.PutKustomization("flux-system", "True", fluxtest.OldRevision)
-	server.PutKustomization("apps", "True", fluxtest.OldRevision)
-	server.PutBlog("registry/blog:old", "available")
+	server, client := settledFlux(t, "registry/blog:old")
 	rollout := beginRollout(t, client, ofNew)
 
 	token := server.Asked(client, false)
@@ -85,7 +75,7 @@ func TestARolloutThatWasReplacedEndsTheWait(t *testing.T) {
 
 func TestASuspendedSourceEndsTheWait(t *testing.T) {
 	server := fluxtest.Install(t, &shared)
-	client := connect(t, server.Server)
+	client := server.Connect()
 	server.PutSource("True", "Succeeded", fluxtest.OldRevision, "")
 	server.PutKustomization("flux-system", "True", fluxtest.OldRevision)
 	server.Put(flux.GitRepositories, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system},
@@ -102,7 +92,7 @@ func settledFlux(t *testing.T, image string) (*fluxtest.Flux, *kube.Client) {
 	server.PutKustomization("flux-system", "True", fluxtest.OldRevision)
 	server.PutKustomization("apps", "True", fluxtest.OldRevision)
 	server.PutBlog(image, "available")
-	return server, connect(t, server.Server)
+	return server, server.Connect()
 }
 
 func TestAnImageThatRanBeforeWaitsForTheRevisionToBeApplied(t *testing.T) {

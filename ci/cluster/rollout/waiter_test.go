@@ -23,7 +23,7 @@ func TestAWaiterTellsItsStepsWithoutEvenHalfASecret(t *testing.T) {
 		spec: {url: "https://192.0.2.12/tazlab-k8s.git", interval: 1m}, status: {observedGeneration: 1, conditions: [{type: Ready, status: "False",
 		reason: GitOperationFailed, message: "%s", lastTransitionTime: "%s"}]}}`, message, fluxtest.AnyTime))
 	var out bytes.Buffer
-	waiter := Waiter{Client: connect(t, server.Server), Redactor: redact.New(secret), Out: &out}
+	waiter := Waiter{Client: server.Connect(), Redactor: redact.New(secret), Out: &out}
 	_, err := waiter.Wait(t.Context(), Wanted{}, 2*time.Second)
 	if err == nil || !strings.Contains(err.Error(), "waiting for Flux to fetch the newest commit: Ready is False: GitOperationFailed: xxx") {
 		t.Errorf("got %v", err)

@@ -46,6 +46,16 @@ func Install(t testing.TB, shared *kubetest.Shared) *Flux {
 	return server
 }
 
+// Connect connects to the server.
+func (f *Flux) Connect() *kube.Client {
+	f.t.Helper()
+	client, err := kube.FromEnv(f.Getenv)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return client
+}
+
 func (f *Flux) remove(name string) {
 	ctx := context.Background()
 	_ = f.Client().Resource(flux.Kustomizations).Namespace("flux-system").Delete(ctx, name, metav1.DeleteOptions{})

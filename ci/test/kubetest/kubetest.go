@@ -1,5 +1,6 @@
-// Package kubetest starts a real etcd and a real kube-apiserver for a test, on loopback, with certificates of their own
-// in a folder that goes with the test. It never starts a controller: what controllers would write, a test writes.
+// Package kubetest gives a test a cluster's API: a real etcd and a real kube-apiserver on loopback, with certificates of
+// their own, in a folder that goes with the test. There is no controller and no node: what controllers would write, the
+// test writes, and an admission webhook answers when the test says so. A whole cluster is the sandbox's.
 package kubetest
 
 import (
@@ -105,7 +106,7 @@ func (p *processes) stop() {
 	p.store.stop()
 }
 
-// Env are the values of the environment that names the API and an administrator's certificate.
+// Env is the environment that kube.FromEnv reads: the API's address and an administrator's certificate.
 func (s *Server) Env() map[string]string {
 	return map[string]string{
 		"KUBE_HOST":                 s.Host,
