@@ -19,6 +19,9 @@ var (
 // RequestedAt asks a Flux controller to reconcile an object now; it answers with the same value in lastHandledReconcileAt.
 const RequestedAt = "reconcile.fluxcd.io/requestedAt"
 
+// Namespace is where Flux runs, with castle's own source.
+const Namespace = "flux-system"
+
 // Delivery is how the blog gets into a cluster.
 type Delivery struct {
 	Deployment    kube.Object
@@ -29,8 +32,8 @@ type Delivery struct {
 // DefaultDelivery has the names of castle's own repositories and layers.
 var DefaultDelivery = Delivery{
 	Deployment:    kube.Object{Namespace: "blog", Name: "hugo-blog"},
-	Source:        kube.Object{Namespace: "flux-system", Name: "flux-system"},
-	Kustomization: kube.Object{Namespace: "flux-system", Name: "flux-system"},
+	Source:        kube.Object{Namespace: Namespace, Name: "flux-system"},
+	Kustomization: kube.Object{Namespace: Namespace, Name: "flux-system"},
 }
 
 // Complete puts the names of DefaultDelivery where there is none.

@@ -115,14 +115,14 @@ func storage(e Env) []Condition {
 }
 
 func gitopsSecrets(e Env) []Condition {
-	const ns = "flux-system"
+	const ns = flux.Namespace
 	return []Condition{
 		{"ExternalSecrets of Flux in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "flux-system", "sops-age"), "kubectl -n " + ns + " describe externalsecrets"},
 	}
 }
 
 func gitopsControllers(e Env) []Condition {
-	const ns = "flux-system"
+	const ns = flux.Namespace
 	return []Condition{
 		{"CRDs of Flux", e.Kube.Objects(kube.CRDs, "", kube.Established,
 			"gitrepositories.source.toolkit.fluxcd.io", "helmrepositories.source.toolkit.fluxcd.io",
@@ -132,7 +132,7 @@ func gitopsControllers(e Env) []Condition {
 }
 
 func gitops(e Env) []Condition {
-	const ns = "flux-system"
+	const ns = flux.Namespace
 	names := flux.DefaultDelivery
 	return []Condition{
 		{"GitRepository " + names.Source.Name, e.Kube.Objects(flux.GitRepositories, ns, flux.SourceAt(e.Revision), names.Source.Name), "kubectl -n " + ns + " describe gitrepository " + names.Source.Name},
