@@ -26,7 +26,7 @@ var rooms = map[string][]string{
 	"sandbox": {"cluster"},          // it plays what a description says
 	"demo":    {"setup", "publish"}, // it starts an engine and reads publish's report
 	"bench":   {"publish", "cluster", "sandbox", "test"},
-	"test":    {"setup", "bench"},
+	"test":    {"publish", "cluster", "setup", "bench"},
 	"cmd":     {"publish", "cluster", "setup", "sandbox", "demo"},
 }
 
