@@ -16,7 +16,7 @@ func (k *checker) network() {
 	}
 	k.inSubnet("network.gateway", n.Gateway)
 	if k.has("network.dns") && len(n.DNS) == 0 {
-		k.mistake("network.dns", "is an empty list; %s", hints["network.dns"])
+		k.empty("network.dns")
 	}
 	seen := map[netip.Addr]bool{}
 	for i, a := range n.DNS {
@@ -84,7 +84,7 @@ func (k *checker) pool() {
 		return
 	}
 	if len(k.c.LoadBalancer.Pool) == 0 {
-		k.mistake("loadBalancer.pool", "is an empty list; %s", hints["loadBalancer.pool"])
+		k.empty("loadBalancer.pool")
 	}
 	spans := make([]span, len(k.c.LoadBalancer.Pool))
 	for i, text := range k.c.LoadBalancer.Pool {

@@ -2,15 +2,6 @@ package description
 
 import "fmt"
 
-// minima are what Talos itself asks for, docs.siderolabs.com, "System requirements" (the same from v1.10 to v1.13).
-var minima = map[string]struct{ cores, memory, disk int }{ // memory in MiB, disk in GiB
-	RoleControlPlane: {2, 2048, 10},
-	RoleWorker:       {1, 1024, 10},
-}
-
-// Proxmox gives ids from 100 to 999999999 (its own manual, qm).
-const firstID, lastID = 100, 999999999
-
 func (k *checker) nodes() {
 	ids := k.c.VMIDs
 	ranged := k.has("vmIDs.first") && k.has("vmIDs.last")
@@ -68,7 +59,7 @@ func (k *checker) freeID(ranged bool) string {
 
 func (k *checker) size(i int, n Node) {
 	at := func(field string) string { return fmt.Sprintf("nodes[%d].%s", i, field) }
-	k.word(at("role"), n.Role, RoleControlPlane, RoleWorker)
+	k.word(at("role"), n.Role)
 	least, known := minima[n.Role]
 	if !known {
 		least = minima[RoleWorker]
@@ -88,7 +79,7 @@ func (k *checker) size(i int, n Node) {
 		return
 	}
 	if len(n.Disks) == 0 {
-		k.mistake(at("disks"), "is an empty list; %s", hints["nodes[].disks"])
+		k.empty(at("disks"))
 	}
 	for j, d := range n.Disks {
 		path := at(fmt.Sprintf("disks[%d].size", j))

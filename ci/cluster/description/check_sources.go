@@ -6,15 +6,8 @@ import (
 	"strings"
 )
 
-var (
-	storageForm     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]$`) // PVE::JSONSchema, pve-storage-id
-	bridgeForm      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.]{0,14}$`)        // Linux: 15 characters
-	projectForm     = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	bucketForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	branchForm      = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`)
-	environmentForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-	scpForm         = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):(.+)$`)
-)
+// scpForm is an address of a Git repository as SSH has it.
+var scpForm = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):(.+)$`)
 
 func (k *checker) proxmox() {
 	p, ids := k.c.Proxmox, k.c.VMIDs
@@ -30,14 +23,8 @@ func (k *checker) proxmox() {
 				p.Template, ids.First, ids.Last)
 		}
 	}
-	k.form("proxmox.storage", p.Storage, storageForm, "the name of a storage, such as local-lvm")
-	k.form("proxmox.bridge", p.Bridge, bridgeForm, "the name of a bridge, such as vmbr0")
-}
-
-func (k *checker) form(path, value string, form *regexp.Regexp, what string) {
-	if k.has(path) && !form.MatchString(value) {
-		k.mistake(path, "%q is not %s", value, what)
-	}
+	k.form("proxmox.storage", p.Storage, "the name of a storage, such as local-lvm")
+	k.form("proxmox.bridge", p.Bridge, "the name of a bridge, such as vmbr0")
 }
 
 func (k *checker) storage() {
@@ -63,7 +50,7 @@ func (k *checker) gitops() {
 	} else if u := k.web("gitops.url", g.URL, false); u != nil && strings.Trim(u.Path, "/") == "" {
 		k.mistake("gitops.url", "%s names no repository; write it as https://host/owner/tazlab-k8s.git", g.URL)
 	}
-	if k.has("gitops.branch") && (!branchForm.MatchString(g.Branch) || strings.Contains(g.Branch, "..") || strings.Contains(g.Branch, "//")) {
+	if k.has("gitops.branch") && (!factOf("gitops.branch").form.MatchString(g.Branch) || strings.Contains(g.Branch, "..") || strings.Contains(g.Branch, "//")) {
 		k.mistake("gitops.branch", "%q is not the name of a branch, such as main", g.Branch)
 	}
 	k.inside("gitops.path", g.Path, "clusters/blue")
@@ -90,9 +77,9 @@ func (k *checker) secrets() {
 	if u := k.web("secrets.infisical.url", i.URL, k.c.Platform == PlatformSandbox); u != nil && strings.HasSuffix(u.Path, "/api") {
 		k.mistake("secrets.infisical.url", "%s ends in /api, which is added by itself; did you mean %s?", i.URL, strings.TrimSuffix(i.URL, "/api"))
 	}
-	k.form("secrets.infisical.project", i.Project, projectForm, "a project's id; copy the UUID from the project's settings")
-	k.form("secrets.infisical.slug", i.Slug, slug, "a project's slug, which is lower-case words joined by hyphens")
-	k.form("secrets.infisical.environment", i.Environment, environmentForm, "an environment's slug, such as prod")
+	k.form("secrets.infisical.project", i.Project, "a project's id; copy the UUID from the project's settings")
+	k.form("secrets.infisical.slug", i.Slug, "a project's slug, which is lower-case words joined by hyphens")
+	k.form("secrets.infisical.environment", i.Environment, "an environment's slug, such as prod")
 	if k.has("secrets.infisical.path") && (!strings.HasPrefix(i.Path, "/") || path.Clean(i.Path) != i.Path) {
 		k.mistake("secrets.infisical.path", "%q is not a folder of Infisical; did you mean %s?", i.Path, path.Clean("/"+i.Path))
 	}
@@ -100,14 +87,14 @@ func (k *checker) secrets() {
 
 func (k *checker) state() {
 	s := k.c.State
-	k.word("state.backend", s.Backend, StateLocal, StateS3Backend)
+	k.word("state.backend", s.Backend)
 	switch s.Backend {
 	case StateLocal:
 		if k.has("state.s3") {
 			k.mistake("state.s3", "is not used by the backend local; remove it, or write backend: s3")
 		}
 		return
-	case StateS3Backend:
+	case StateS3:
 	default:
 		return
 	}
@@ -115,7 +102,7 @@ func (k *checker) state() {
 	case !k.has("state.s3.bucket") && !k.broken["state.s3.bucket"]:
 		k.mistake("state.s3", "bucket is missing; the backend s3 keeps the states there")
 	default:
-		k.form("state.s3.bucket", s.S3.Bucket, bucketForm, "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens")
+		k.form("state.s3.bucket", s.S3.Bucket, "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens")
 	}
 	if !k.has("state.s3.endpoint") && !k.has("state.s3.region") {
 		k.mistake("state.s3", "endpoint and region are missing; write the region for AWS itself, the endpoint for any other store")

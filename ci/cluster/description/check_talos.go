@@ -2,21 +2,12 @@ package description
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 )
-
-var (
-	versionForm   = regexp.MustCompile(`^v(\d+\.\d+)\.\d+$`)
-	schematicForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
-)
-
-// required are the extensions without which Longhorn cannot attach a volume (longhorn.io/docs, "Talos Linux Support").
-var required = []string{"siderolabs/iscsi-tools", "siderolabs/util-linux-tools"}
 
 // version checks the form of a version and gives its "major.minor", or "".
 func (k *checker) version(path, text string) string {
@@ -46,14 +37,14 @@ func (k *checker) talos() {
 		minor = -1
 	}
 	k.schematic()
-	k.word("talos.diskEncryption.ephemeral", t.DiskEncryption.Ephemeral, EncryptionNodeID, EncryptionNone)
+	k.word("talos.diskEncryption.ephemeral", t.DiskEncryption.Ephemeral)
 	k.extensions(minor)
 	k.kernelModules(minor)
 }
 
 func (k *checker) schematic() {
 	id := k.c.Talos.Schematic
-	if !k.has("talos.schematic") || schematicForm.MatchString(id) {
+	if !k.has("talos.schematic") || factOf("talos.schematic").form.MatchString(id) {
 		return
 	}
 	k.mistake("talos.schematic", "%q is not a schematic's id, which is 64 hexadecimal digits; for these extensions alone it is %s",

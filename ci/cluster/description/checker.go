@@ -33,11 +33,6 @@ func (k *checker) check() {
 	k.state()
 }
 
-var (
-	label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	slug  = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-)
-
 // dnsLabel checks a name that becomes part of host names, Kubernetes names and folders.
 func (k *checker) dnsLabel(path, name string) {
 	if !k.has(path) || label.MatchString(name) {
@@ -51,10 +46,24 @@ func (k *checker) dnsLabel(path, name string) {
 	k.mistake(path, "%q is not a DNS label; write 1 to 63 lower-case letters, digits and inner hyphens", name)
 }
 
-func (k *checker) word(path, value string, known ...string) {
+// word checks a text that can have a few values only.
+func (k *checker) word(path, value string) {
+	known := factOf(path).words
 	if k.has(path) && !slices.Contains(known, value) {
 		k.mistake(path, "%q is unknown; %s", value, didYouMean(value, known, "known are "))
 	}
+}
+
+// form checks a text that has the form of what it names.
+func (k *checker) form(path, value, what string) {
+	if k.has(path) && !factOf(path).form.MatchString(value) {
+		k.mistake(path, "%q is not %s", value, what)
+	}
+}
+
+// empty notes that a list holds nothing.
+func (k *checker) empty(path string) {
+	k.mistake(path, "is an empty list; %s", factOf(path).hint)
 }
 
 func (k *checker) name() {
@@ -62,7 +71,7 @@ func (k *checker) name() {
 	if k.has("name") && label.MatchString(k.c.Name) && k.folder != "" && k.folder != k.c.Name {
 		k.mistake("name", "%s is not the name of the folder, %s; a cluster and its folder have one name", k.c.Name, k.folder)
 	}
-	k.word("platform", k.c.Platform, PlatformProxmox, PlatformAWS, PlatformSandbox)
+	k.word("platform", k.c.Platform)
 	if k.c.Platform == PlatformAWS {
 		k.mistake("platform", "aws is not available yet; use proxmox")
 	}

@@ -1,12 +1,18 @@
-// Package description reads a cluster's description, terragrunt/live/<name>/cluster.yaml, and finds every mistake in it. It
-// never contacts what the description names.
+// Package description reads a cluster's description, terragrunt/live/NAME/cluster.yaml, and finds every mistake in it at once,
+// each with its line and its fix. It never contacts what the description names.
+//
+// What a description can hold is said by the types of cluster.go, whose comments are what an editor shows, and by the table in
+// facts.go. The JSON schema for editors, terragrunt/cluster.schema.json, is made from both by the package's tests. The types'
+// JSON, with every default filled in, is what the layers' units, their hooks and `castle cluster describe` go by; none of them
+// reads cluster.yaml again.
 package description
 
-import (
-	"net/netip"
-)
+import "net/netip"
 
-// File is the description's name in a cluster's folder. HCL reads the same file with yamldecode.
+// The schema is one of the golden files.
+//go:generate go test . -update
+
+// File is the description's name in a cluster's folder.
 const File = "cluster.yaml"
 
 // Platforms that a cluster can stand on.
@@ -30,132 +36,194 @@ const (
 
 // Where states may be kept.
 const (
-	StateLocal     = "local" // a volume of the engine
-	StateS3Backend = "s3"
+	StateLocal = "local" // a volume of the engine
+	StateS3    = "s3"
 )
 
-// Cluster is the whole description.
+// Cluster is the single source of truth of a cluster, terragrunt/live/NAME/cluster.yaml. Rules that span several fields are
+// checked by castle cluster validate.
 type Cluster struct {
-	Name         string       `yaml:"name"`
-	Platform     string       `yaml:"platform"`
-	Endpoint     netip.Addr   `yaml:"endpoint"` // the virtual IP of the Kubernetes API, held by one control plane at a time
-	Network      Network      `yaml:"network"`
-	Proxmox      Proxmox      `yaml:"proxmox"`
-	VMIDs        Range        `yaml:"vmIDs"` // ids that belong to this cluster, the only ones that a wipe may touch
-	Nodes        []Node       `yaml:"nodes"`
-	Talos        Talos        `yaml:"talos"`
-	Kubernetes   Kubernetes   `yaml:"kubernetes"`
-	LoadBalancer LoadBalancer `yaml:"loadBalancer"`
-	Storage      Storage      `yaml:"storage"`
-	GitOps       GitOps       `yaml:"gitops"`
-	Secrets      Secrets      `yaml:"secrets"`
-	State        State        `yaml:"state"`
+	// The cluster's name, a DNS label, the same as its folder's.
+	Name string `json:"name"`
+	// Where the cluster stands. sandbox is the proving ground; aws is not available yet.
+	Platform string `json:"platform"`
+	// Virtual IP of the Kubernetes API, a free address of the subnet that one control plane holds at a time.
+	Endpoint netip.Addr `json:"endpoint"`
+	// The subnet of all nodes and of the virtual IP.
+	Network Network `json:"network"`
+	// Where the virtual machines are made.
+	Proxmox Proxmox `json:"proxmox"`
+	// Range of VM ids that belong to this cluster, both ends included: the only ones that a wipe may touch.
+	VMIDs Range `json:"vmIDs"`
+	// The cluster's virtual machines.
+	Nodes []Node `json:"nodes"`
+	// What the machine configuration is made from.
+	Talos Talos `json:"talos"`
+	// Version and internal networks of Kubernetes.
+	Kubernetes Kubernetes `json:"kubernetes"`
+	// What MetalLB hands out.
+	LoadBalancer LoadBalancer `json:"loadBalancer"`
+	// Settings of Longhorn, or in the sandbox of the chart that stands in for it.
+	Storage Storage `json:"storage"`
+	// What Flux reconciles.
+	GitOps GitOps `json:"gitops"`
+	// Where secrets come from. No value stands here.
+	Secrets Secrets `json:"secrets"`
+	// Where OpenTofu's encrypted states are kept.
+	State State `json:"state"`
 }
 
 // Network is the subnet that all nodes and the virtual IP stand in.
 type Network struct {
-	Subnet  netip.Prefix `yaml:"subnet"`
-	Gateway netip.Addr   `yaml:"gateway"`
-	DNS     []netip.Addr `yaml:"dns"`
+	// The subnet without host bits, such as 192.168.1.0/24.
+	Subnet netip.Prefix `json:"subnet"`
+	// The subnet's gateway.
+	Gateway netip.Addr `json:"gateway"`
+	// Name servers, at least one.
+	DNS []netip.Addr `json:"dns"`
 }
 
 // Proxmox is where the VMs are made. Every VM is a full clone of the template, a Talos "nocloud" image, so that it takes
 // its static address from its cloud-init drive.
 type Proxmox struct {
-	URL      string `yaml:"url"`      // "https://192.168.1.10:8006/"
-	Insecure bool   `yaml:"insecure"` // accept the certificate that Proxmox signed itself
-	Template int    `yaml:"template"` // VM id of the template
-	Storage  string `yaml:"storage"`  // where cloned disks go, "local-lvm"
-	Bridge   string `yaml:"bridge"`   // "vmbr0"
+	// Address of the API without a path, such as https://192.168.1.10:8006/.
+	URL string `json:"url"`
+	// Accept the certificate that Proxmox signed itself.
+	Insecure bool `json:"insecure"`
+	// VM id of the Talos template that is cloned, outside vmIDs.
+	Template int `json:"template"`
+	// Storage that cloned disks go to, such as local-lvm.
+	Storage string `json:"storage"`
+	// Bridge that the machines are connected to, such as vmbr0.
+	Bridge string `json:"bridge"`
 }
 
 // Range is a range of VM ids, both ends included.
 type Range struct {
-	First int `yaml:"first"`
-	Last  int `yaml:"last"`
+	// First id.
+	First int `json:"first"`
+	// Last id.
+	Last int `json:"last"`
 }
 
-// Node is one VM.
+// Node is one virtual machine.
 type Node struct {
-	Name    string     `yaml:"name"`
-	Role    string     `yaml:"role"`
-	Address netip.Addr `yaml:"address"`
-	VMID    int        `yaml:"vmID"`
-	Host    string     `yaml:"host"` // Proxmox node that it runs on
-	Cores   int        `yaml:"cores"`
-	Memory  int        `yaml:"memory"` // MiB
-	Disks   []Disk     `yaml:"disks"`  // the first one is installed to
+	// Host name and name of the Kubernetes node, a DNS label, unique.
+	Name string `json:"name"`
+	// controlplane runs etcd and the API server, worker runs the workloads. etcd needs an odd number of control planes.
+	Role string `json:"role"`
+	// Static address in the subnet.
+	Address netip.Addr `json:"address"`
+	// VM id in Proxmox, within vmIDs.
+	VMID int `json:"vmID"`
+	// Proxmox node that it runs on.
+	Host string `json:"host"`
+	// Cores; Talos needs at least 2 for a control plane, 1 for a worker.
+	Cores int `json:"cores"`
+	// Memory in MiB; Talos needs at least 2048 for a control plane, 1024 for a worker.
+	Memory int `json:"memory"`
+	// Disks; Talos is installed to the first one.
+	Disks []Disk `json:"disks"`
 }
 
-// Disk is a disk of a VM.
+// Disk is one disk of a virtual machine.
 type Disk struct {
-	Size int `yaml:"size"` // GiB
+	// Size in GiB; Talos needs at least 10 on the first disk.
+	Size int `json:"size"`
 }
 
 // Talos is what the machine configuration is generated from.
 type Talos struct {
-	Version        string         `yaml:"version"`       // "v1.13.0"
-	Schematic      string         `yaml:"schematic"`     // id of the image factory's schematic that holds the extensions
-	Extensions     []string       `yaml:"extensions"`    // "siderolabs/iscsi-tools"
-	KernelModules  []string       `yaml:"kernelModules"` // only ones that this version of Talos ships
-	DiskEncryption DiskEncryption `yaml:"diskEncryption"`
+	// Exact version, of a minor version that castle knows, such as v1.13.0.
+	Version string `json:"version"`
+	// Id of the image factory's schematic that holds the extensions.
+	Schematic string `json:"schematic"`
+	// System extensions. Longhorn needs siderolabs/iscsi-tools and siderolabs/util-linux-tools.
+	Extensions []string `json:"extensions"`
+	// Kernel modules to load, only ones that this version of Talos or an extension ships.
+	KernelModules []string `json:"kernelModules"`
+	// Encryption of the system disk.
+	DiskEncryption DiskEncryption `json:"diskEncryption"`
 }
 
-// DiskEncryption says what encrypts the EPHEMERAL partition: "nodeID" (the default) or "none".
+// DiskEncryption says what encrypts the system disk's partitions.
 type DiskEncryption struct {
-	Ephemeral string `yaml:"ephemeral"`
+	// Key of the EPHEMERAL partition: nodeID derives it from the machine's id, none leaves the partition in clear.
+	Ephemeral string `json:"ephemeral"`
 }
 
 // Kubernetes is the version and the two internal networks.
 type Kubernetes struct {
-	Version       string       `yaml:"version"` // "v1.36.2"
-	PodSubnet     netip.Prefix `yaml:"podSubnet"`
-	ServiceSubnet netip.Prefix `yaml:"serviceSubnet"`
+	// Exact version that this version of Talos supports, such as v1.36.2.
+	Version string `json:"version"`
+	// Addresses of pods; each node takes a /24.
+	PodSubnet netip.Prefix `json:"podSubnet"`
+	// Addresses of Services, a /12 or smaller.
+	ServiceSubnet netip.Prefix `json:"serviceSubnet"`
 }
 
 // LoadBalancer is what MetalLB hands out.
 type LoadBalancer struct {
-	Pool []string `yaml:"pool"` // "192.168.1.220-192.168.1.239" or "192.168.1.224/28"
+	// Ranges of the subnet that nothing else uses, such as 192.168.1.220-192.168.1.239 or 192.168.1.224/28.
+	Pool []string `json:"pool"`
 }
 
-// Storage configures Longhorn, or on the sandbox the chart that stands in for it.
+// Storage configures Longhorn, or in the sandbox the chart that stands in for it.
 type Storage struct {
-	Replicas     int    `yaml:"replicas"`
-	DataPath     string `yaml:"dataPath"`     // "/var/lib/longhorn"
-	StorageClass string `yaml:"storageClass"` // the default class, "longhorn"
+	// Copies of each volume, at most as many as there are workers.
+	Replicas int `json:"replicas"`
+	// Folder below /var on each worker.
+	DataPath string `json:"dataPath"`
+	// Name of the default StorageClass.
+	StorageClass string `json:"storageClass"`
 }
 
 // GitOps is what Flux reconciles.
 type GitOps struct {
-	URL    string `yaml:"url"`
-	Branch string `yaml:"branch"`
-	Path   string `yaml:"path"` // folder of this cluster in the repository, "clusters/blue"
+	// HTTPS address of the Git repository, without credentials.
+	URL string `json:"url"`
+	// Branch that Flux follows.
+	Branch string `json:"branch"`
+	// Folder of this cluster in the repository, such as clusters/blue.
+	Path string `json:"path"`
 }
 
 // Secrets names the sources; no value stands here.
 type Secrets struct {
-	SOPS      string    `yaml:"sops"` // file beside the description, "secrets.sops.yaml"
-	Infisical Infisical `yaml:"infisical"`
+	// SOPS file beside this description with the credentials that everything else is reached by.
+	SOPS string `json:"sops"`
+	// Infisical project with the cluster's secrets.
+	Infisical Infisical `json:"infisical"`
 }
 
 // Infisical is the project that holds the cluster's secrets.
 type Infisical struct {
-	URL         string `yaml:"url"`         // "https://eu.infisical.com"
-	Project     string `yaml:"project"`     // the project's id
-	Slug        string `yaml:"slug"`        // the project's slug, which External Secrets Operator asks by
-	Environment string `yaml:"environment"` // slug of the environment, "prod"
-	Path        string `yaml:"path"`        // folder of the cluster's secrets, "/clusters/blue"
+	// Address of Infisical, such as https://eu.infisical.com.
+	URL string `json:"url"`
+	// The project's id.
+	Project string `json:"project"`
+	// The project's slug, which External Secrets Operator asks by.
+	Slug string `json:"slug"`
+	// Slug of the environment, such as prod.
+	Environment string `json:"environment"`
+	// Folder of the cluster's secrets, such as /clusters/blue.
+	Path string `json:"path"`
 }
 
 // State is where OpenTofu's encrypted states are kept.
 type State struct {
-	Backend string  `yaml:"backend"` // "local" or "s3"
-	S3      StateS3 `yaml:"s3"`
+	// local keeps them in a volume of the engine, s3 in any S3-compatible store.
+	Backend string `json:"backend"`
+	// The store; its keys come from the secrets.
+	S3 S3 `json:"s3,omitzero"`
 }
 
-// StateS3 is any S3-compatible store; its keys come by environment.
-type StateS3 struct {
-	Bucket   string `yaml:"bucket"`
-	Region   string `yaml:"region"`
-	Endpoint string `yaml:"endpoint"` // empty for AWS itself
+// S3 is a store that speaks S3; its keys come by environment.
+type S3 struct {
+	// The bucket's name.
+	Bucket string `json:"bucket"`
+	// Region, for AWS itself.
+	Region string `json:"region,omitzero"`
+	// Address of the store, for any other than AWS.
+	Endpoint string `json:"endpoint,omitzero"`
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,9 +28,8 @@ func Load(folder string) (*Cluster, error) {
 	return parse(file, filepath.Base(absolute), data)
 }
 
-// Parse is Load for a description in memory; file is only for messages. What the folder is named is not checked.
-func Parse(file string, data []byte) (*Cluster, error) { return parse(file, "", data) }
-
+// parse reads a description; file is for messages, and folder is the name of the folder that it stands in, "" where that is not
+// to be compared.
 func parse(file, folder string, data []byte) (*Cluster, error) {
 	var document, next yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -72,41 +70,4 @@ func syntax(file string, err error) Mistakes {
 		}
 	}
 	return Mistakes{m}
-}
-
-// complete fills what a description may leave out.
-func (c *Cluster) complete() {
-	fill(&c.Talos.DiskEncryption.Ephemeral, EncryptionNodeID)
-	fill(&c.Kubernetes.PodSubnet, netip.MustParsePrefix("10.244.0.0/16"))
-	fill(&c.Kubernetes.ServiceSubnet, netip.MustParsePrefix("10.96.0.0/16"))
-	fill(&c.Storage.DataPath, "/var/lib/longhorn")
-	fill(&c.Storage.StorageClass, "longhorn")
-	fill(&c.GitOps.Branch, "main")
-	fill(&c.State.Backend, StateLocal)
-}
-
-func fill[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-// mayMiss lists the fields that have a default or a meaning when they are absent. All others must be there.
-var mayMiss = map[string]bool{
-	"proxmox.insecure":               true,
-	"talos.kernelModules":            true,
-	"talos.diskEncryption":           true,
-	"talos.diskEncryption.ephemeral": true,
-	"kubernetes.podSubnet":           true,
-	"kubernetes.serviceSubnet":       true,
-	"storage.dataPath":               true,
-	"storage.storageClass":           true,
-	"gitops.branch":                  true,
-	"state":                          true,
-	"state.backend":                  true,
-	"state.s3":                       true, // what it needs depends on state.backend
-	"state.s3.bucket":                true,
-	"state.s3.region":                true,
-	"state.s3.endpoint":              true,
 }

@@ -92,7 +92,7 @@ func TestTenMistakesAreTenLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Parse("cluster.yaml", data)
+	_, err = parse("cluster.yaml", "", data)
 	var mistakes Mistakes
 	if !errors.As(err, &mistakes) || len(mistakes) != 10 || strings.Count(err.Error(), "\n") != 9 {
 		t.Fatalf("want ten mistakes on ten lines, got\n%v", err)
@@ -105,7 +105,7 @@ func TestTenMistakesAreTenLines(t *testing.T) {
 func TestAPasswordInAURLIsNotShown(t *testing.T) {
 	blue := blueText(t)
 	for _, url := range []string{"https://tazlab:canary-7f3@github.com/tazlab/tazlab-k8s.git", "https://tazlab:canary-7f3%zz@github.com/x"} {
-		_, err := Parse("cluster.yaml", []byte(strings.Replace(blue, "https://github.com/tazlab/tazlab-k8s.git", url, 1)))
+		_, err := parse("cluster.yaml", "", []byte(strings.Replace(blue, "https://github.com/tazlab/tazlab-k8s.git", url, 1)))
 		if err == nil || !strings.Contains(err.Error(), "credentials") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s gives %v", url, err)
 		}
@@ -124,7 +124,7 @@ func TestWhatIsLeftOutIsFilled(t *testing.T) {
 		}
 		text = strings.Replace(text, line, "", 1)
 	}
-	c, err := Parse("cluster.yaml", []byte(text))
+	c, err := parse("cluster.yaml", "", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestADescriptionThatIsCutAnywhereIsRefusedAndNotMore(t *testing.T) {
 			strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n"), // without a line
 			strings.Join(lines[:i], "\n"),                                  // cut before it
 		} {
-			_, err := Parse("cluster.yaml", []byte(text))
+			_, err := parse("cluster.yaml", "", []byte(text))
 			var mistakes Mistakes
 			switch {
 			case err == nil:
@@ -226,5 +226,17 @@ func TestADescriptionThatIsCutAnywhereIsRefusedAndNotMore(t *testing.T) {
 	// The comment, the fields with a default, and what only cuts those off.
 	if valid > 15 {
 		t.Errorf("%d of the cut descriptions were taken for valid ones", valid)
+	}
+}
+
+// OpenTofu asks for a region also where the store has none.
+func TestAStoreOfAnotherMakerThanAWSGetsARegion(t *testing.T) {
+	text := strings.Replace(blueText(t), "  backend: local\n", "  backend: s3\n  s3: {bucket: states, endpoint: 'https://s3.example.org'}\n", 1)
+	c, err := parse("cluster.yaml", "", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.State.S3.Region != "us-east-1" {
+		t.Errorf("got %+v", c.State.S3)
 	}
 }

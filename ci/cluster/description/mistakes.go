@@ -8,7 +8,7 @@ import (
 
 // Mistake is one thing that is wrong with a description, and its fix.
 type Mistake struct {
-	File string // as Load or Parse were told
+	File string // as Load was told
 	Line int    // counted from 1; 0 where the mistake has no line
 	Text string // one sentence without the place
 }
@@ -20,7 +20,7 @@ func (m Mistake) String() string {
 	return fmt.Sprintf("%s:%d: %s", m.File, m.Line, m.Text)
 }
 
-// Mistakes is the error of Load and Parse: everything that is wrong, by line.
+// Mistakes is the error of Load: everything that is wrong, by line.
 type Mistakes []Mistake
 
 // Error has one line for each mistake: "cluster.yaml:12: nodes[0] blue-cp-1: address …".

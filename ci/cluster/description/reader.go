@@ -226,7 +226,7 @@ func (r *reader) mapping(target reflect.Value, node *yaml.Node, path string) {
 		r.value(field, value, at)
 	}
 	for _, name := range names {
-		if at := join(path, name); first[name] == 0 && !mayMiss[at] {
+		if at := join(path, name); first[name] == 0 && !mayMiss(at) {
 			r.missing(at, path, name, fields[name].Type())
 		}
 	}
@@ -235,44 +235,24 @@ func (r *reader) mapping(target reflect.Value, node *yaml.Node, path string) {
 func (r *reader) missing(at, path, name string, kind reflect.Type) {
 	r.broken[at] = true
 	text := name + " is missing"
-	if kind.Kind() == reflect.Struct && kind != addressType && kind != prefixType {
+	if isSection(kind) {
 		text += "; it holds " + strings.Join(fieldNames(kind), ", ")
-	} else if hint := hints[regexp.MustCompile(`\[\d+\]`).ReplaceAllString(at, "[]")]; hint != "" {
+	} else if hint := factOf(at).hint; hint != "" {
 		text += "; " + hint
 	}
 	r.mistake(path, "%s", text)
 }
 
-// hints say what to write for fields whose name alone does not tell.
-var hints = map[string]string{
-	"platform":                      "write proxmox, or sandbox for the proving ground",
-	"endpoint":                      "write the virtual IP of the Kubernetes API, a free address of the subnet",
-	"network.subnet":                "write it as 192.168.1.0/24",
-	"network.dns":                   "write at least one address, such as the gateway's",
-	"nodes[].vmID":                  "write a free id of the range vmIDs",
-	"nodes[].memory":                "write it in MiB, such as 8192",
-	"nodes[].role":                  "write controlplane or worker",
-	"nodes[].disks":                 "write at least one with its size in GiB: [{size: 40}]",
-	"nodes[].host":                  "write the name of the Proxmox node",
-	"nodes[].disks[].size":          "write it in GiB, such as 40",
-	"proxmox.url":                   "write it as https://192.168.1.10:8006/",
-	"proxmox.template":              "write the VM id of the Talos template",
-	"talos.version":                 "write it as v1.13.0",
-	"talos.extensions":              "write [siderolabs/iscsi-tools, siderolabs/util-linux-tools]; Longhorn needs both",
-	"kubernetes.version":            "write it as v1.36.2",
-	"loadBalancer.pool":             "write [192.168.1.220-192.168.1.239] or [192.168.1.224/28]",
-	"storage.replicas":              "write how many workers keep a copy of each volume, such as 2",
-	"gitops.path":                   "write the cluster's folder in the repository, such as clusters/blue",
-	"secrets.sops":                  "write the file's name, such as secrets.sops.yaml",
-	"secrets.infisical.url":         "write https://eu.infisical.com",
-	"secrets.infisical.environment": "write the environment's slug, such as prod",
-	"secrets.infisical.path":        "write the folder, such as /clusters/blue",
+// isSection says whether a type holds fields, each with a line of its own.
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t != addressType && t != prefixType
 }
 
+// fieldNames are those of a section, in its order.
 func fieldNames(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {
-		names[i] = t.Field(i).Tag.Get("yaml")
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
 	}
 	return names
 }

@@ -117,7 +117,7 @@ func sameFields(t *testing.T, typ reflect.Type, schema map[string]any, path stri
 	case typ.Kind() == reflect.Slice:
 		items, _ := schema["items"].(map[string]any)
 		sameFields(t, typ.Elem(), items, path+"[]")
-	case typ.Kind() == reflect.Struct && typ != addressType && typ != prefixType:
+	case isSection(typ):
 		properties, _ := schema["properties"].(map[string]any)
 		var names []string
 		for name := range properties {
@@ -138,11 +138,11 @@ func sameFields(t *testing.T, typ reflect.Type, schema map[string]any, path stri
 			must = append(must, name.(string))
 		}
 		for i := range typ.NumField() {
-			name := typ.Field(i).Tag.Get("yaml")
+			name := fieldNames(typ)[i]
 			at := join(path, name)
 			// The schema knows that s3 has a bucket whenever it is there; Load speaks of the backend instead.
-			if slices.Contains(must, name) == mayMiss[at] && at != "state.s3.bucket" {
-				t.Errorf("%s: required by the schema %t, may miss in Load %t", at, slices.Contains(must, name), mayMiss[at])
+			if slices.Contains(must, name) == mayMiss(at) && at != "state.s3.bucket" {
+				t.Errorf("%s: required by the schema %t, may miss in Load %t", at, slices.Contains(must, name), mayMiss(at))
 			}
 			if property, ok := properties[name].(map[string]any); ok {
 				sameFields(t, typ.Field(i).Type, property, at)

@@ -58,7 +58,7 @@ func (h *Hypervisor) VMs(ctx context.Context) ([]VM, error) {
 	var list []VM
 	for _, resource := range resources {
 		id := int(resource.VMID)
-		if id < h.cluster.VMIDs.First || id > h.cluster.VMIDs.Last {
+		if !h.cluster.VMIDs.Contains(id) {
 			continue
 		}
 		tags := strings.FieldsFunc(resource.Tags, func(r rune) bool { return r == ';' || r == ',' || r == ' ' })

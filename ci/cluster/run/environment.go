@@ -86,7 +86,7 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 	if c.Description.Proxmox.Insecure {
 		environment["PROXMOX_VE_INSECURE"] = "true"
 	}
-	if c.Description.State.Backend == description.StateS3Backend {
+	if c.Description.State.Backend == description.StateS3 {
 		environment["AWS_ACCESS_KEY_ID"] = value(secrets.AWSAccessKeyID)
 		environment["AWS_SECRET_ACCESS_KEY"] = value(secrets.AWSSecretAccessKey)
 	}

@@ -261,15 +261,8 @@ func TestTheSandboxsFilesFitTogether(t *testing.T) {
 	if err := yaml.Unmarshal(read("world.yaml"), &seed); err != nil {
 		t.Fatal(err)
 	}
-	var described struct {
-		Proxmox description.Proxmox `yaml:"proxmox"`
-		Nodes   []struct {
-			Host string `yaml:"host"`
-		} `yaml:"nodes"`
-		Secrets description.Secrets `yaml:"secrets"`
-		State   description.State   `yaml:"state"`
-	}
-	if err := yaml.Unmarshal(read("cluster.yaml"), &described); err != nil {
+	described, err := description.Load(folder)
+	if err != nil {
 		t.Fatal(err)
 	}
 	server, err := infisical.Open("", seed.Infisical, profile.Profile{})
@@ -279,8 +272,7 @@ func TestTheSandboxsFilesFitTogether(t *testing.T) {
 	w := newWorld(t, nil)
 	w.infisical = server
 	described.Secrets.Infisical.URL = w.cluster.Secrets.Infisical.URL
-	c := &description.Cluster{Name: "sandbox", Platform: description.PlatformSandbox, Secrets: described.Secrets, State: described.State}
-	values, err := Resolve(t.Context(), c, Inputs{Folder: folder, AgeKey: string(read("age.key"))})
+	values, err := Resolve(t.Context(), described, Inputs{Folder: folder, AgeKey: string(read("age.key"))})
 	if err != nil {
 		t.Fatal(err)
 	}

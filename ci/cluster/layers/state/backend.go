@@ -32,7 +32,7 @@ func Backends(cluster *description.Cluster, folder string) map[string]Backend {
 }
 
 func backend(cluster *description.Cluster, folder, layer string) Backend {
-	if cluster.State.Backend != description.StateS3Backend {
+	if cluster.State.Backend != description.StateS3 {
 		return Backend{Name: description.StateLocal, Config: map[string]any{"path": filepath.Join(folder, layer, file)}}
 	}
 	s3 := cluster.State.S3
@@ -52,5 +52,5 @@ func backend(cluster *description.Cluster, folder, layer string) Backend {
 			config[check] = true
 		}
 	}
-	return Backend{Name: description.StateS3Backend, Config: config}
+	return Backend{Name: description.StateS3, Config: config}
 }

@@ -28,7 +28,7 @@ func TestAStateThatALayerWroteToAStoreWithoutRegionsIsRead(t *testing.T) {
 	t.Cleanup(server.Close)
 	store := Store{
 		Cluster: &description.Cluster{Name: "blue", State: description.State{
-			Backend: description.StateS3Backend, S3: description.StateS3{Bucket: "states", Endpoint: server.URL},
+			Backend: description.StateS3, S3: description.S3{Bucket: "states", Endpoint: server.URL},
 		}},
 		Tofu:        tofu,
 		Environment: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=secret", "CHECKPOINT_DISABLE=1"},

@@ -2,13 +2,11 @@ package machineconfig_test
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
-	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
@@ -22,12 +20,8 @@ var commonSecrets = sync.OnceValues(func() ([]byte, error) {
 // described is a description that ships with the program.
 func described(t *testing.T, name string) (*description.Cluster, *machineconfig.Bundle) {
 	t.Helper()
-	data, err := os.ReadFile("../../../../terragrunt/live/" + name + "/cluster.yaml")
+	c, err := description.Load("../../../../terragrunt/live/" + name)
 	if err != nil {
-		t.Fatal(err)
-	}
-	c := &description.Cluster{}
-	if err := yaml.Unmarshal(data, c); err != nil {
 		t.Fatal(err)
 	}
 	secrets, err := commonSecrets()

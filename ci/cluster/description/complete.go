@@ -1,0 +1,27 @@
+package description
+
+import "reflect"
+
+// anyRegion is where a store of another maker than AWS is said to be: it ignores the region, and OpenTofu asks for one.
+const anyRegion = "us-east-1"
+
+// complete fills in what a description may leave out.
+func (c *Cluster) complete() {
+	fill(reflect.ValueOf(c).Elem(), "")
+	if c.State.Backend == StateS3 && c.State.S3.Region == "" {
+		c.State.S3.Region = anyRegion
+	}
+}
+
+// fill gives the fields of a section that have no value their defaults. What a list holds has none.
+func fill(section reflect.Value, path string) {
+	for i, name := range fieldNames(section.Type()) {
+		field, at := section.Field(i), join(path, name)
+		switch value := factOf(at).byDefault; {
+		case isSection(field.Type()):
+			fill(field, at)
+		case value != nil && field.IsZero():
+			field.Set(reflect.ValueOf(value))
+		}
+	}
+}
