@@ -5,14 +5,9 @@ terragrunt_version_constraint = ">= 1.1.0"
 
 locals {
   # 2-platform → platform: the number is for people, the name is what gates, states and events are called by.
-  layer     = replace(basename(get_terragrunt_dir()), "/^[0-9]+-/", "")
-  described = yamldecode(file("${dirname(get_terragrunt_dir())}/cluster.yaml"))
-  # The defaults that ci/cluster/description gives what a description leaves out and a layer reads.
-  cluster = merge(local.described, {
-    gitops  = merge({ branch = "main" }, local.described.gitops)
-    storage = merge({ dataPath = "/var/lib/longhorn", storageClass = "longhorn" }, try(local.described.storage, {}))
-    state   = merge({ backend = "local" }, try(local.described.state, {}))
-  })
+  layer = replace(basename(get_terragrunt_dir()), "/^[0-9]+-/", "")
+  # cluster.yaml as castle read it: checked, with its defaults filled in.
+  cluster = jsondecode(get_env("CASTLE_DESCRIPTION"))
 
   providers = {
     proxmox = {
@@ -20,7 +15,7 @@ locals {
       # renovate: datasource=terraform-provider depName=bpg/proxmox
       version = "0.80.0"
       # The token comes by PROXMOX_VE_API_TOKEN.
-      config = "endpoint = ${jsonencode(local.cluster.proxmox.url)}\n  insecure = ${try(local.cluster.proxmox.insecure, false)}"
+      config = "endpoint = ${jsonencode(local.cluster.proxmox.url)}\n  insecure = ${local.cluster.proxmox.insecure}"
     }
     # These three configure themselves from KUBE_HOST, KUBE_CLUSTER_CA_CERT_DATA, KUBE_CLIENT_CERT_DATA and
     # KUBE_CLIENT_KEY_DATA.

@@ -22,7 +22,6 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
-	"tazlab.net/castle/ci/cluster/run"
 )
 
 // order is that of the record's script: one layer after the other, only the last two beside each other.
@@ -147,7 +146,7 @@ func poll(ctx context.Context, gate string) error {
 	}
 	least := 1
 	if gate == layers.Platform {
-		description, err := description.Load(os.Getenv(run.VariableFolder))
+		description, err := description.Handed(os.Getenv(description.Variable))
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ const adminTTL = 24 * time.Hour
 
 // Variables that castle's own commands read when a layer's hook calls them.
 const (
-	VariableFolder       = "CASTLE_CLUSTER_DIR"
 	VariableState        = "CASTLE_STATE"
 	VariableBackends     = "CASTLE_BACKENDS" // where each layer's state is kept, JSON
 	VariableCharts       = "CASTLE_CHARTS"
@@ -44,7 +43,7 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, err := filepath.Abs(c.Folder)
+	described, err := c.Description.HandOver()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 		// The tools look for settings of a user's own at home; a run has none.
 		"HOME": os.TempDir(),
 
-		VariableFolder:       folder,
+		description.Variable: described,
 		VariableState:        states,
 		VariableBackends:     string(backends),
 		VariableCharts:       c.Tools.Charts,

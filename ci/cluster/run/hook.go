@@ -30,11 +30,11 @@ type Hook struct {
 
 // OpenHook reads the environment.
 func OpenHook() (*Hook, error) {
-	folder, events := os.Getenv(VariableFolder), os.Getenv(VariableEvents)
-	if folder == "" || events == "" {
-		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers' hooks, within castle-cluster create", VariableFolder, VariableEvents)
+	described, events := os.Getenv(description.Variable), os.Getenv(VariableEvents)
+	if described == "" || events == "" {
+		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers' hooks, within castle-cluster create", description.Variable, VariableEvents)
 	}
-	description, err := description.Load(folder)
+	description, err := description.Handed(described)
 	if err != nil {
 		return nil, err
 	}

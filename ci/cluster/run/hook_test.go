@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/base/redact/redacttest"
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
@@ -35,11 +36,19 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw}))
+	described, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed, err := described.HandOver()
+	if err != nil {
+		t.Fatal(err)
+	}
 	events := filepath.Join(t.TempDir(), eventsFile)
 	for name, value := range map[string]string{
 		kube.HostVariable: api.URL, kube.CAVariable: certificate, kube.ClientCertVariable: certificate,
 		kube.ClientKeyVariable: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
-		VariableFolder:         "../../../terragrunt/live/blue", VariableEvents: events,
+		description.Variable:   handed, VariableEvents: events,
 		"PROXMOX_VE_API_TOKEN": secret,
 	} {
 		t.Setenv(name, value)

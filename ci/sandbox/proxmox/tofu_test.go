@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -144,12 +143,8 @@ func TestTheLayersModuleReachesAStateWithoutChanges(t *testing.T) {
 	layers := filepath.Join("..", "..", "..", "terragrunt")
 	w := newWorld(t, slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2"}))
 	tofu := newTofu(t, w, filepath.Join(layers, "modules", "platform-proxmox"))
-	description, err := os.ReadFile(filepath.Join(layers, "live", "sandbox", "cluster.yaml"))
+	cluster, err := description.Load(filepath.Join(layers, "live", "sandbox"))
 	if err != nil {
-		t.Fatal(err)
-	}
-	var cluster map[string]any
-	if err := yaml.Unmarshal(description, &cluster); err != nil {
 		t.Fatal(err)
 	}
 	variables, err := json.Marshal(map[string]any{"cluster": cluster})

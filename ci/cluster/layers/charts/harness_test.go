@@ -260,28 +260,27 @@ func (r runner) setInventory(t *testing.T, names ...string) {
 	r.env["TF_VAR_inventory"] = string(text)
 }
 
-// setBackends tells the units where the states of a cluster are, as it is described by now.
-func (r runner) setBackends(t *testing.T, cluster string) {
-	t.Helper()
-	described, err := description.Load(filepath.Join(r.terragrunt, "live", cluster))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(state.Backends(described, r.env["CASTLE_STATE"]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.env["CASTLE_BACKENDS"] = string(text)
-}
-
-// run gives what terragrunt printed in a cluster's folder.
+// run gives what terragrunt printed in a cluster's folder, or in one of its layers', with the description that stands there.
 func (r runner) run(t *testing.T, cluster string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, r.program, args...)
 	command.Dir = filepath.Join(r.terragrunt, "live", cluster)
-	r.setBackends(t, strings.Split(cluster, "/")[0])
+	if name, _, _ := strings.Cut(cluster, "/"); name != "" {
+		described, err := description.Load(filepath.Join(r.terragrunt, "live", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.env[description.Variable], err = described.HandOver(); err != nil {
+			t.Fatal(err)
+		}
+		backends, err := json.Marshal(state.Backends(described, r.env["CASTLE_STATE"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.env["CASTLE_BACKENDS"] = string(backends)
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
 		command.Env = append(command.Env, name+"="+r.env[name])
 	}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"path"
 	"path/filepath"
 
@@ -11,9 +10,6 @@ import (
 
 // file is a layer's state, in its folder or below its prefix.
 const file = "terraform.tfstate"
-
-// anyRegion is what requests to a store that has no regions are signed with; AWS's own tools do so, too.
-const anyRegion = "us-east-1"
 
 // Backend is where OpenTofu keeps one state, as Terragrunt's remote_state and OpenTofu's backend block have it.
 type Backend struct {
@@ -40,7 +36,7 @@ func backend(cluster *description.Cluster, folder, layer string) Backend {
 	config := map[string]any{
 		"bucket":       s3.Bucket,
 		"key":          path.Join(cluster.Name, layer, file),
-		"region":       cmp.Or(s3.Region, anyRegion),
+		"region":       s3.Region,
 		"use_lockfile": true,
 	}
 	if s3.Endpoint != "" {

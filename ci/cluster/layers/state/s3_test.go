@@ -2,10 +2,12 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
@@ -26,10 +28,10 @@ func TestAStateThatALayerWroteToAStoreWithoutRegionsIsRead(t *testing.T) {
 	}
 	server := httptest.NewServer(gofakes3.New(objects).Server())
 	t.Cleanup(server.Close)
+	cluster := described(t, "{backend: s3, s3: {bucket: states, endpoint: 'https://s3.example.org'}}")
+	cluster.State.S3.Endpoint = server.URL // a description would want https
 	store := Store{
-		Cluster: &description.Cluster{Name: "blue", State: description.State{
-			Backend: description.StateS3, S3: description.S3{Bucket: "states", Endpoint: server.URL},
-		}},
+		Cluster:     cluster,
 		Tofu:        tofu,
 		Environment: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=secret", "CHECKPOINT_DISABLE=1"},
 	}
@@ -68,7 +70,29 @@ func TestAStateThatALayerWroteToAStoreWithoutRegionsIsRead(t *testing.T) {
 	if err != nil || !slices.Equal(got, []string{"terraform_data.proof"}) {
 		t.Errorf("the state holds %v, %v", got, err)
 	}
-	if _, err := objects.HeadObject("states", "blue/engine/terraform.tfstate"); err != nil {
+	if _, err := objects.HeadObject("states", "sandbox/engine/terraform.tfstate"); err != nil {
 		t.Errorf("the state is elsewhere: %v", err)
 	}
+}
+
+// described is the sandbox with its states elsewhere.
+func described(t *testing.T, states string) *description.Cluster {
+	t.Helper()
+	text, err := os.ReadFile("../../../../terragrunt/live/sandbox/cluster.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(text), "\nstate:")
+	if !found {
+		t.Fatal("the description says nothing about the state")
+	}
+	folder := filepath.Join(t.TempDir(), "sandbox")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, description.File), []byte(before+"\nstate: "+states+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := description.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster
 }
