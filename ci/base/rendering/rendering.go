@@ -52,8 +52,8 @@ func Code(value string) string {
 	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(value) + "`"
 }
 
-// Block puts text that is aligned by spaces into a Markdown block; it ends in a newline.
-func Block(text string) string { return "```text\n" + text + "```\n" }
+// Block puts text that is aligned by spaces, or is of a language such as yaml, into a block of Markdown. It ends in a newline.
+func Block(language, text string) string { return "```" + language + "\n" + text + "```\n" }
 
 // Count is a number with its noun, which takes an s where there is not one: 1 page, 0 pages.
 func Count(n int, noun string) string {

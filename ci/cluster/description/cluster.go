@@ -3,7 +3,7 @@
 //
 // What a description can hold is said by the types of cluster.go, whose comments are what an editor shows, and by the table in
 // facts.go. The JSON schema for editors, terragrunt/cluster.schema.json, is made from both by the package's tests. The types'
-// JSON, with every default filled in, is what the layers' units, their hooks and `castle cluster describe` go by; none of them
+// JSON, with every default filled in, is what the layers' units, their hooks and `castle-cluster describe` go by; none of them
 // reads cluster.yaml again.
 package description
 
@@ -41,7 +41,7 @@ const (
 )
 
 // Cluster is the single source of truth of a cluster, terragrunt/live/NAME/cluster.yaml. Rules that span several fields are
-// checked by castle cluster validate.
+// checked by castle-cluster validate.
 type Cluster struct {
 	// The cluster's name, a DNS label, the same as its folder's.
 	Name string `json:"name"`

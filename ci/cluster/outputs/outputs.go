@@ -48,4 +48,4 @@ time line      dagger call timeline --cluster %s export --path timeline
 }
 
 // Markdown is for a job's summary.
-func (o Outputs) Markdown() string { return rendering.Block(o.Text()) }
+func (o Outputs) Markdown() string { return rendering.Block("text", o.Text()) }

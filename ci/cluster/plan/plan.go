@@ -110,4 +110,4 @@ func (p *Plan) Text() string {
 }
 
 // Markdown is for a job's summary.
-func (p *Plan) Markdown() string { return rendering.Block(p.Text()) }
+func (p *Plan) Markdown() string { return rendering.Block("text", p.Text()) }

@@ -194,4 +194,4 @@ func (s *Status) Text() string {
 }
 
 // Markdown is for a job's summary.
-func (s *Status) Markdown() string { return rendering.Block(s.Text()) }
+func (s *Status) Markdown() string { return rendering.Block("text", s.Text()) }

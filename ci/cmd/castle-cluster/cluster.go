@@ -64,6 +64,19 @@ func (c *clusterFlags) validate() *cobra.Command {
 	})
 }
 
+func (c *clusterFlags) describe() *cobra.Command {
+	var format cli.Format
+	command := c.on("describe", "Print the description with every default filled in", func(cmd *cobra.Command, on *run.Cluster) error {
+		description, err := description.Load(on.Folder)
+		if err != nil {
+			return err
+		}
+		return format.Print(cmd, description)
+	})
+	format.Add(command)
+	return command
+}
+
 func (c *clusterFlags) create() *cobra.Command {
 	var format cli.Format
 	var options create.Options

@@ -12,7 +12,7 @@ import (
 func main() {
 	var c clusterFlags
 	verbs := []*cobra.Command{
-		c.validate(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(), c.forget(),
+		c.validate(), c.describe(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(), c.forget(),
 		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", credentials.Kubeconfig),
 		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", credentials.Talosconfig),
 	}
