@@ -102,7 +102,11 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 // hugo builds the site. Modules, processed images and fetched resources are
 // kept between runs of the same version of Hugo.
 func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagger.Directory, error) {
-	cache := dag.CacheVolume("castle-hugo-" + b.castle.reference("hugo"))
+	reference, err := b.castle.reference("hugo")
+	if err != nil {
+		return nil, err
+	}
+	cache := dag.CacheVolume("castle-hugo-" + reference)
 	return b.build(ctx, export, baseURL, func(container *dagger.Container) *dagger.Container {
 		return container.WithMountedCache(cacheMount, cache)
 	})

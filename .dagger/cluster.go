@@ -6,12 +6,12 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
-	"regexp"
+	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"dagger/castle/internal/dagger"
 )
@@ -31,33 +31,45 @@ type described struct {
 	terragrunt *dagger.Directory
 	ageKey     *dagger.Secret
 	sandbox    sandbox
-	// platform is the description's own.
-	platform string
+	description
 }
 
-var clusterName = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
+// description is what is read here of what `castle-cluster describe` prints.
+type description struct {
+	Platform string `json:"platform"`
+	GitOps   struct {
+		URL    string `json:"url"`
+		Branch string `json:"branch"`
+	} `json:"gitops"`
+}
 
-// describe finds the cluster in the folder. Mistakes of the description are
-// castle's to report; here only the platform counts.
+// describe finds the cluster in the folder and asks castle for its
+// description, so that one with mistakes is refused with all of them. castle is
+// compiled for whatever comes next, and the answer is cached as long as the
+// cluster's own folder is the same.
 func (m *Castle) describe(ctx context.Context, terragrunt *dagger.Directory, name string, ageKey *dagger.Secret, sandbox sandbox) (*described, error) {
-	if !clusterName.MatchString(name) {
-		return nil, fmt.Errorf("%q is no cluster's name: lower-case letters, digits and hyphens", name)
-	}
-	text, err := terragrunt.File(path.Join("live", name, "cluster.yaml")).Contents(ctx)
+	known, err := terragrunt.Directory("live").Entries(ctx)
 	if err != nil {
-		known, listErr := terragrunt.Directory("live").Entries(ctx)
-		if listErr != nil {
-			return nil, fmt.Errorf("%s has no folder live with clusters in it", "--terragrunt")
-		}
-		return nil, fmt.Errorf("there is no cluster %s: live/%s/cluster.yaml is missing; there are %s", name, name, strings.Join(known, " "))
+		return nil, errors.New("--terragrunt has no folder live with clusters in it")
 	}
-	var description struct {
-		Platform string `yaml:"platform"`
+	if !slices.Contains(known, name+"/") && !slices.Contains(known, name) {
+		return nil, fmt.Errorf("there is no cluster %q: there are %s", name, strings.Join(known, " "))
 	}
-	if err := yaml.Unmarshal([]byte(text), &description); err != nil {
-		return nil, fmt.Errorf("live/%s/cluster.yaml: %w", name, err)
+	d := &described{castle: m, name: name, terragrunt: terragrunt, ageKey: ageKey, sandbox: sandbox}
+	container, err := m.castle()
+	if err != nil {
+		return nil, err
 	}
-	d := &described{castle: m, name: name, terragrunt: terragrunt, ageKey: ageKey, sandbox: sandbox, platform: description.Platform}
+	text, err := container.
+		WithMountedDirectory(d.folder(), terragrunt.Directory(path.Join("live", name))).
+		WithExec([]string{"castle", "cluster", "describe", "--folder=" + d.folder(), "--format=json"}).
+		Stdout(ctx)
+	if err != nil {
+		return nil, plain(err)
+	}
+	if err := json.Unmarshal([]byte(text), &d.description); err != nil {
+		return nil, fmt.Errorf("castle-cluster describe: %w", err)
+	}
 	if d.isSandbox() && d.ageKey == nil {
 		// The sandbox's key opens nothing but the sandbox.
 		key, err := terragrunt.File(path.Join("live", name, "age.key")).Contents(ctx)
@@ -69,7 +81,7 @@ func (m *Castle) describe(ctx context.Context, terragrunt *dagger.Directory, nam
 	return d, nil
 }
 
-func (d *described) isSandbox() bool { return d.platform == "sandbox" }
+func (d *described) isSandbox() bool { return d.Platform == "sandbox" }
 
 func (d *described) folder() string { return path.Join(terragruntMount, "live", d.name) }
 

@@ -18,8 +18,9 @@ import (
 type Castle struct {
 	// +private
 	Self *dagger.Directory
+	// Images is the text of images.yaml.
 	// +private
-	Images []Image
+	Images string
 }
 
 func New(
@@ -34,9 +35,5 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("castle's own source has no readable images.yaml: %w", err)
 	}
-	images, err := parseImages(text)
-	if err != nil {
-		return nil, err
-	}
-	return &Castle{Self: self, Images: images}, nil
+	return &Castle{Self: self, Images: text}, nil
 }

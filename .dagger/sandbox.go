@@ -101,7 +101,7 @@ func (m *Castle) Sandbox(
 		return nil, err
 	}
 	if !d.isSandbox() {
-		return nil, fmt.Errorf("cluster %s is no sandbox: its platform is %s", cluster, d.platform)
+		return nil, fmt.Errorf("cluster %s is no sandbox: its platform is %s", cluster, d.Platform)
 	}
 	return d.world(ctx)
 }

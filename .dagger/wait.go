@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,21 +188,12 @@ func (g goal) flags() []string {
 
 // goal puts what the cluster is described with in the place of the defaults.
 func (d *described) goal(ctx context.Context, g goal) (goal, error) {
-	var description struct {
-		GitOps struct {
-			URL    string `yaml:"url"`
-			Branch string `yaml:"branch"`
-		} `yaml:"gitops"`
-	}
-	if err := d.read(ctx, "cluster.yaml", &description); err != nil {
-		return g, err
-	}
-	clusters := g.url == defaultGitOpsURL && description.GitOps.URL != ""
+	clusters := g.url == defaultGitOpsURL
 	if clusters {
-		g.url = description.GitOps.URL
+		g.url = d.GitOps.URL
 	}
 	if g.branch == defaultGitOpsBranch {
-		g.branch = cmp.Or(description.GitOps.Branch, g.branch)
+		g.branch = d.GitOps.Branch
 	}
 	if !d.isSandbox() {
 		return g, nil
@@ -216,8 +206,13 @@ func (d *described) goal(ctx context.Context, g goal) (goal, error) {
 		} `yaml:"git"`
 		Registry string `yaml:"registry"`
 	}
-	if err := d.read(ctx, "world.yaml", &world); err != nil {
-		return g, err
+	file := path.Join("live", d.name, "world.yaml")
+	text, err := d.terragrunt.File(file).Contents(ctx)
+	if err != nil {
+		return g, fmt.Errorf("%s cannot be read: %w", file, err)
+	}
+	if err := yaml.Unmarshal([]byte(text), &world); err != nil {
+		return g, fmt.Errorf("%s: %w", file, err)
 	}
 	if clusters {
 		// The world serves Git on plain HTTP for who does not know its authority.
@@ -233,17 +228,4 @@ func (d *described) goal(ctx context.Context, g goal) (goal, error) {
 		g.plainHTTP = world.Registry
 	}
 	return g, nil
-}
-
-// read reads one of the cluster's files.
-func (d *described) read(ctx context.Context, name string, into any) error {
-	file := path.Join("live", d.name, name)
-	text, err := d.terragrunt.File(file).Contents(ctx)
-	if err != nil {
-		return fmt.Errorf("%s cannot be read: %w", file, err)
-	}
-	if err := yaml.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
 }

@@ -7,7 +7,7 @@ locals {
   # 2-platform → platform: the number is for people, the name is what gates, states and events are called by.
   layer = replace(basename(get_terragrunt_dir()), "/^[0-9]+-/", "")
   # cluster.yaml as castle read it: checked, with its defaults filled in. Without castle around it, Terragrunt gets it by
-  # CASTLE_DESCRIPTION="$(castle cluster describe --folder=. --format=json)".
+  # CASTLE_DESCRIPTION="$(castle-cluster describe --folder=. --format=json)".
   cluster = jsondecode(get_env("CASTLE_DESCRIPTION"))
 
   providers = {
