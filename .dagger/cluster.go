@@ -56,13 +56,13 @@ func (m *Castle) describe(ctx context.Context, terragrunt *dagger.Directory, nam
 		return nil, fmt.Errorf("there is no cluster %q: there are %s", name, strings.Join(known, " "))
 	}
 	d := &described{castle: m, name: name, terragrunt: terragrunt, ageKey: ageKey, sandbox: sandbox}
-	container, err := m.castle()
+	container, err := m.container(clusterProgram)
 	if err != nil {
 		return nil, err
 	}
 	text, err := container.
 		WithMountedDirectory(d.folder(), terragrunt.Directory(path.Join("live", name))).
-		WithExec([]string{"castle", "cluster", "describe", "--folder=" + d.folder(), "--format=json"}).
+		WithExec([]string{clusterProgram, "describe", "--folder=" + d.folder(), "--format=json"}).
 		Stdout(ctx)
 	if err != nil {
 		return nil, plain(err)

@@ -14,7 +14,7 @@ var modulesTable string
 //go:embed extensions.txt
 var extensionsTable string
 
-// catalogue says which names there are in which minor versions of Talos.
+// catalogue says in which minor versions of Talos a name exists.
 type catalogue map[string][]int // name → minors of Talos 1
 
 var (
@@ -56,7 +56,7 @@ func minorOf(version string) int {
 func (c catalogue) has(name string, minor int) bool { return slices.Contains(c[name], minor) }
 
 // oldest is the first minor version of Talos 1 whose machine configuration castle can write, see ci/cluster/talos. The tables go
-// further back, so that a name that is gone is known by it.
+// further back, so that a name which has since been dropped is still recognised.
 const oldest = 12
 
 // minors are the minor versions of Talos 1 that a cluster can have, in order.

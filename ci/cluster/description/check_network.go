@@ -151,7 +151,7 @@ func (k *checker) internalNetworks() {
 		path   string
 		prefix netip.Prefix
 	}
-	// The internal networks have defaults: they are checked also where the file does not name them.
+	// The internal networks have defaults, so they are checked even where the file does not name them.
 	list := []network{}
 	if k.has("network.subnet") {
 		list = append(list, network{"network.subnet", k.c.Network.Subnet})
@@ -186,7 +186,7 @@ func (k *checker) internalNetworks() {
 
 // separate finds a range of 10.0.0.0/8 that overlaps none of the others.
 func separate(bits int, others ...netip.Prefix) netip.Prefix {
-	bits = max(bits, 12)
+	bits = max(bits, largestServices)
 	for a := netip.MustParseAddr("10.96.0.0"); ; a = address(number(a) + 1<<16) {
 		p := netip.PrefixFrom(a, bits).Masked()
 		alone := true

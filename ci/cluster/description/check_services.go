@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// scpForm is an address of a Git repository as SSH has it.
+// scpForm is a Git repository's address in the short form for SSH, "git@host:owner/repository.git".
 var scpForm = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):(.+)$`)
 
 func (k *checker) proxmox() {

@@ -102,7 +102,7 @@ func (k *checker) kernelModules(minor int) {
 	}
 }
 
-// nearest proposes a name of the catalogue, which is too long to be listed.
+// nearest proposes the most similar name of the catalogue, which is too long to be listed.
 func nearest(name string, list catalogue) string {
 	var all []string
 	for known := range list {

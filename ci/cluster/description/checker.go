@@ -46,7 +46,7 @@ func (k *checker) dnsLabel(path, name string) {
 	k.mistake(path, "%q is not a DNS label; write 1 to 63 lower-case letters, digits and inner hyphens", name)
 }
 
-// word checks a text that can have a few values only.
+// word checks a text that can only be one of a few words.
 func (k *checker) word(path, value string) {
 	known := factOf(path).words
 	if k.has(path) && !slices.Contains(known, value) {
@@ -54,14 +54,14 @@ func (k *checker) word(path, value string) {
 	}
 }
 
-// form checks a text that has the form of what it names.
+// form checks a text against its form; what says in words what it should be.
 func (k *checker) form(path, value, what string) {
 	if k.has(path) && !factOf(path).form.MatchString(value) {
 		k.mistake(path, "%q is not %s", value, what)
 	}
 }
 
-// empty notes that a list holds nothing.
+// empty records that a list which must hold something holds nothing.
 func (k *checker) empty(path string) {
 	k.mistake(path, "is an empty list; %s", factOf(path).hint)
 }

@@ -5,20 +5,20 @@ import (
 	"regexp"
 )
 
-// fact is what is known of a field beyond its type and its comment.
+// fact is what is known about a field beyond its type and its comment.
 type fact struct {
 	hint      string // what to write, where the name alone does not tell
 	byDefault any    // the value of a field that is left out
 	optional  bool   // may be left out without having a default
 
-	// What follows is also what the schema tells an editor.
+	// An editor checks these too, by the schema.
 
-	words    []string       // the only values of a text
-	form     *regexp.Regexp // of a text; for URLs and paths only as far as an editor can judge them, the checker asks for more
-	least    int            // of a number, 0 for any
-	most     int            // of a number, 0 for any
-	nonempty bool           // a list that holds something
-	distinct bool           // a list that holds nothing twice
+	words    []string       // all values that a text can have
+	form     *regexp.Regexp // what a text must match; of URLs and paths the checker asks for more than this
+	least    int            // the smallest number, 0 for no limit
+	most     int            // the largest number, 0 for no limit
+	nonempty bool           // the list must hold something
+	distinct bool           // the list must hold nothing twice
 }
 
 // factOf finds what is known of the field at a path such as "nodes[2].role".

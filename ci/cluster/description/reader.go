@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// found is a mistake before its place is written out: the label of a node is known only when all was read.
+// found is a mistake before its place is written out: the label of a node is known only once everything has been read.
 type found struct {
 	line int
 	path string
@@ -118,7 +118,7 @@ var (
 	prefixType  = reflect.TypeFor[netip.Prefix]()
 )
 
-// value reads one YAML node into a Go value and says whether the whole of it could be read.
+// value reads one YAML node into a Go value, and notes what of it cannot be read.
 func (r *reader) value(target reflect.Value, node *yaml.Node, path string) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
@@ -243,7 +243,7 @@ func (r *reader) missing(at, path, name string, kind reflect.Type) {
 	r.mistake(path, "%s", text)
 }
 
-// isSection says whether a type holds fields, each with a line of its own.
+// isSection says whether a type holds fields of a description. Addresses are structs too, but written as text.
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t != addressType && t != prefixType
 }

@@ -37,9 +37,6 @@ const (
 	// link is an alias: what the kernel calls the one network card depends on its PCI slot.
 	link     = "net0"
 	linkRule = `link.driver == "virtio_net"`
-
-	encryptionNodeID = "nodeID"
-	encryptionNone   = "none"
 )
 
 // Configs makes the machine configuration of every node, by the node's name, and a talosconfig for a person, with all
@@ -181,7 +178,7 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 		documents = append(documents, vip)
 	}
 	switch c.Talos.DiskEncryption.Ephemeral {
-	case encryptionNodeID, "":
+	case description.EncryptionNodeID, "":
 		volume := block.NewVolumeConfigV1Alpha1()
 		volume.MetaName = constants.EphemeralPartitionLabel
 		volume.EncryptionSpec = block.EncryptionSpec{
@@ -189,9 +186,9 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 			EncryptionKeys:     []block.EncryptionKey{{KeySlot: 0, KeyNodeID: &block.EncryptionKeyNodeID{}}},
 		}
 		documents = append(documents, volume)
-	case encryptionNone:
+	case description.EncryptionNone:
 	default:
-		return nil, fmt.Errorf("disk encryption %q: there are %q and %q", c.Talos.DiskEncryption.Ephemeral, encryptionNodeID, encryptionNone)
+		return nil, fmt.Errorf("disk encryption %q: there are %q and %q", c.Talos.DiskEncryption.Ephemeral, description.EncryptionNodeID, description.EncryptionNone)
 	}
 	return documents, nil
 }
