@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/gates"
 )
 
 const terragrunt = "../../../terragrunt"
@@ -18,6 +19,16 @@ func TestAGateStandsInItsLayer(t *testing.T) {
 		if got := OfGate(gate).Name; got != layer {
 			t.Errorf("%s: %s", gate, got)
 		}
+	}
+}
+
+func TestEveryGateIsOfALayerOrCalledByHand(t *testing.T) {
+	var ours []string
+	for _, layer := range All {
+		ours = append(ours, layer.Gates...)
+	}
+	if got, want := gates.Names(), append(ours, "blog"); !slices.Equal(got, want) {
+		t.Errorf("there are the gates %v, the table says %v", got, want)
 	}
 }
 
