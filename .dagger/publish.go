@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -169,21 +168,16 @@ func (m *Castle) PublishBlog(
 		castle: m, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
 	}
-	if wait && (dryRun || pushBranch != "") {
-		return "", errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
+	commit := gitCommit{
+		pushBranch: pushBranch, pinDigest: pinDigest, dryRun: dryRun,
+		authorName: authorName, authorEmail: authorEmail, signingKey: signingKey,
 	}
-	if err := rollout.check(); err != nil {
+	if err := rollout.check(commit); err != nil {
 		return "", err
 	}
-	goal := goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken}
-	if cluster != "" {
-		var err error
-		if rollout.described, err = m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale}); err != nil {
-			return "", err
-		}
-		if goal, err = rollout.described.goal(ctx, goal); err != nil {
-			return "", err
-		}
+	goal, err := rollout.describe(ctx, terragrunt, ageKey, timeScale, goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken})
+	if err != nil {
+		return "", err
 	}
 	enter, rolloutFlags, err := rollout.attach(ctx)
 	if err != nil {
@@ -217,10 +211,7 @@ func (m *Castle) PublishBlog(
 		service: gitopsService,
 	}, registry{
 		image: goal.image, username: registryUsername, password: registryPassword, service: registryService,
-	}, gitCommit{
-		pushBranch: pushBranch, pinDigest: pinDigest, dryRun: dryRun,
-		authorName: authorName, authorEmail: authorEmail, signingKey: signingKey,
-	}, format, func(container *dagger.Container) *dagger.Container {
+	}, commit, format, func(container *dagger.Container) *dagger.Container {
 		return container.
 			WithMountedFile("/commit.json", export.file).
 			WithMountedFile("/headers.json", built.headers).

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"dagger/castle/internal/dagger"
 )
@@ -10,6 +11,10 @@ import (
 // RollbackBlog points the GitOps manifest at an image that was published
 // before, after making sure that the registry still has it unchanged. Nothing
 // is built. `dagger call history` lists what there is.
+//
+// With --wait, Flux is asked to look at once, and the call ends when the
+// cluster's Deployment is available with the earlier image:
+// `dagger call rollback-blog --to 1a2b3c4 --wait --cluster blue`.
 //
 // +cache="never"
 func (m *Castle) RollbackBlog(
@@ -76,21 +81,72 @@ func (m *Castle) RollbackBlog(
 	// Compare, but push nothing.
 	// +optional
 	dryRun bool,
+	// Wait until the cluster runs the earlier image.
+	// +optional
+	wait bool,
+	// How long to wait, such as 90s.
+	// +default="10m"
+	waitTimeout string,
+	// The cluster that rolls the blog out: a folder in live of the terragrunt
+	// folder. Its GitOps repository is the default of --gitops-url; for a
+	// sandbox, its own registry and token are defaults, too.
+	// +optional
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
+	// for a sandbox its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// For --wait on a cluster without a description: a kubeconfig's text
+	// (env:NAME, file:PATH) with all credentials in it.
+	// +optional
+	kubeconfig *dagger.Secret,
+	// The blog's Deployment.
+	// +default="blog/hugo-blog"
+	deployment string,
+	// The GitRepository that Flux fetches.
+	// +default="flux-system/flux-system"
+	fluxSource string,
+	// The Kustomization that is asked first to apply it.
+	// +default="flux-system/flux-system"
+	fluxKustomization string,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.onManifest(ctx, []string{"rollback", "--to=" + to}, manifest{
-		url: gitopsUrl, branch: gitopsBranch, path: manifestPath,
-		image: image, container: container, resource: resource,
-		access:  gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts},
-		service: gitopsService,
-	}, registry{
-		image: image, username: registryUsername, password: registryPassword, service: registryService,
-	}, gitCommit{
+	rollout := rolloutWait{
+		castle: m, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
+		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
+	}
+	commit := gitCommit{
 		pushBranch: pushBranch, pinDigest: pinDigest, dryRun: dryRun,
 		authorName: authorName, authorEmail: authorEmail, signingKey: signingKey,
-	}, format)
+	}
+	if err := rollout.check(commit); err != nil {
+		return "", err
+	}
+	goal, err := rollout.describe(ctx, terragrunt, ageKey, timeScale, goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken})
+	if err != nil {
+		return "", err
+	}
+	enter, rolloutFlags, err := rollout.attach(ctx)
+	if err != nil {
+		return "", err
+	}
+	command := slices.Concat([]string{"rollback", "--to=" + to, fmt.Sprintf("--wait=%t", wait)}, goal.flags(), rolloutFlags)
+	return m.onManifest(ctx, command, manifest{
+		url: goal.url, branch: goal.branch, path: manifestPath,
+		image: goal.image, container: container, resource: resource,
+		access:  gitAccess{token: goal.token, sshAgent: sshAgent, knownHosts: knownHosts},
+		service: gitopsService,
+	}, registry{
+		image: goal.image, username: registryUsername, password: registryPassword, service: registryService,
+	}, commit, format, enter)
 }
 
 // History lists what was published when, newest first, as the GitOps
@@ -133,16 +189,38 @@ func (m *Castle) History(
 	// How many entries, newest first; 0 means all.
 	// +default=20
 	limit int,
+	// The cluster whose GitOps repository is read: a folder in live of the
+	// terragrunt folder.
+	// +optional
+	cluster string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key of a sandbox that does not bring its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
+	rollout := rolloutWait{castle: m, cluster: cluster}
+	goal, err := rollout.describe(ctx, terragrunt, ageKey, timeScale, goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken})
+	if err != nil {
+		return "", err
+	}
+	enter, _, err := rollout.attach(ctx)
+	if err != nil {
+		return "", err
+	}
 	return m.onManifest(ctx, []string{"history", fmt.Sprintf("--limit=%d", limit)}, manifest{
-		url: gitopsUrl, branch: gitopsBranch, path: manifestPath,
-		image: image, container: container, resource: resource,
-		access:  gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts},
+		url: goal.url, branch: goal.branch, path: manifestPath,
+		image: goal.image, container: container, resource: resource,
+		access:  gitAccess{token: goal.token, sshAgent: sshAgent, knownHosts: knownHosts},
 		service: gitopsService,
-	}, registry{image: image}, gitCommit{}, format)
+	}, registry{image: goal.image}, gitCommit{}, format, enter)
 }
 
 // onManifest runs one of castle's commands on a manifest.

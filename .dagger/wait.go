@@ -67,7 +67,7 @@ func (m *Castle) WaitBlog(
 		castle: m, wait: true, timeout: timeout, cluster: cluster, kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
 	}
-	if err := rollout.check(); err != nil {
+	if err := rollout.check(gitCommit{}); err != nil {
 		return "", err
 	}
 	if cluster != "" {
@@ -102,9 +102,12 @@ type rolloutWait struct {
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-// check refuses, before anything is built, what could not be waited for.
-func (r rolloutWait) check() error {
+// check refuses, before anything is built, what could not be waited for after
+// such a commit.
+func (r rolloutWait) check(commit gitCommit) error {
 	switch {
+	case r.wait && (commit.dryRun || commit.pushBranch != ""):
+		return errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
 	case r.kubeconfig != nil && r.cluster != "":
 		return errors.New("--cluster and --kubeconfig are two ways to a cluster: give one")
 	case !r.wait && r.kubeconfig != nil:
@@ -125,6 +128,19 @@ func (r rolloutWait) check() error {
 		}
 	}
 	return nil
+}
+
+// describe finds the cluster that is named, if any, and returns the goal with
+// what the cluster is described with in the place of the defaults.
+func (r *rolloutWait) describe(ctx context.Context, terragrunt *dagger.Directory, ageKey *dagger.Secret, timeScale string, g goal) (goal, error) {
+	if r.cluster == "" {
+		return g, nil
+	}
+	var err error
+	if r.described, err = r.castle.describe(ctx, terragrunt, r.cluster, ageKey, sandbox{timeScale: timeScale}); err != nil {
+		return g, err
+	}
+	return r.described.goal(ctx, g)
 }
 
 // attach returns what gives a container the way to the cluster, and the flags
@@ -165,14 +181,15 @@ func (r rolloutWait) powerOn(ctx context.Context) {
 	}
 }
 
-// The defaults of publish-blog's arguments that a named cluster changes.
+// The defaults of publish-blog's arguments, and of those of rollback-blog and
+// history, that a named cluster changes.
 const (
 	defaultImage        = "tazzo/tazlab.net"
 	defaultGitOpsURL    = "https://github.com/tazzo/tazlab-k8s.git"
 	defaultGitOpsBranch = "main"
 )
 
-// goal is where a publish goes.
+// goal is the image and the GitOps repository that a call is about.
 type goal struct {
 	image, url, branch string
 	token              *dagger.Secret

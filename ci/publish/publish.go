@@ -6,7 +6,6 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -96,15 +95,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if o.Waiter == nil || o.DryRun {
 		return result, nil
 	}
-	pushed := time.Now()
-	err = result.step("wait for the rollout", func() error {
-		var err error
-		result.Rollout, err = Wait(ctx, o.Waiter, result.GitOps.Commit, named, pushed)
-		return err
-	})
-	if unseen, ok := errors.AsType[*UnseenError](err); ok {
-		unseen.Published = result.done()
-	}
+	err = result.waitRollout(ctx, o.Waiter, named)
 	return result, err
 }
 

@@ -48,6 +48,13 @@ func unchanged(g GitOps) GitOps {
 	return g
 }
 
+// rolledBack turns the sample into a rollback's report.
+func rolledBack(r *Result) {
+	r.Rollback, r.Source = true, Source{Commit: oldSHA, Repository: r.Source.Repository}
+	r.Image = Image{Repository: r.Image.Repository, Tag: "blog-1a2b3c4", Digest: oldDigest, AlreadyThere: true}
+	r.GitOps.Old, r.GitOps.New = r.GitOps.New, r.GitOps.Old
+}
+
 func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 	for name, change := range map[string]func(*Result){
 		"published": func(*Result) {},
@@ -73,11 +80,7 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 		"dry-run-nothing-to-do": func(r *Result) {
 			r.DryRun, r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = true, false, true, 0, unchanged(r.GitOps)
 		},
-		"rolled-back": func(r *Result) {
-			r.Rollback, r.Source = true, Source{Commit: oldSHA, Repository: r.Source.Repository}
-			r.Image = Image{Repository: r.Image.Repository, Tag: "blog-1a2b3c4", Digest: oldDigest, AlreadyThere: true}
-			r.GitOps.Old, r.GitOps.New = r.GitOps.New, r.GitOps.Old
-		},
+		"rolled-back": rolledBack,
 		"headers-fitted": func(r *Result) {
 			r.Headers = &Headers{
 				Mode: "fitted",

@@ -21,18 +21,22 @@ type RollbackOptions struct {
 	// Repository and Update address the manifest.
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
+	// Waiter is asked for the rollout of the earlier image; nil: nobody waits for it.
+	Waiter Waiter
 }
 
 // Rollback points the manifest at an image that was published before, after
 // making sure that the registry still has it, and has it unchanged. Nothing is
-// built.
-func Rollback(ctx context.Context, o RollbackOptions) (Result, error) {
+// built. A *RolloutError says that the manifest names the earlier image
+// nevertheless.
+func Rollback(ctx context.Context, o RollbackOptions) (result Result, err error) {
 	began := time.Now()
 	o.Update.Selector.Image = o.Image
-	result := Result{Rollback: true, DryRun: o.Update.DryRun}
+	result = Result{Rollback: true, DryRun: o.Update.DryRun}
+	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
 	var earlier gitops.Entry
-	err := result.step("read the history", func() error {
+	err = result.step("read the history", func() error {
 		entries, err := gitops.History(ctx, o.Repository, o.Update.Path, o.Update.Selector, 0)
 		if err != nil {
 			return err
@@ -78,12 +82,17 @@ func Rollback(ctx context.Context, o RollbackOptions) (Result, error) {
 	if earlier.SourceCommit == "" {
 		result.Source.Commit = o.To
 	}
+	var named string // the image as the manifest has it
 	err = result.step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
 		result.GitOps = gitOpsOf(o.Repository, update.Path, updated)
+		named = updated.Change.New.String()
 		return err
 	})
 	result.Changed = result.GitOps.Changed
-	result.Seconds = time.Since(began).Seconds()
+	if err != nil || o.Waiter == nil || o.Update.DryRun {
+		return result, err
+	}
+	err = result.waitRollout(ctx, o.Waiter, named)
 	return result, err
 }

@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -52,6 +53,20 @@ func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.T
 	return &rollout, &UnseenError{Rollout: rollout, err: err}
 }
 
+// waitRollout waits for what was pushed a moment ago: the commit of the GitOps repository, and the image as the manifest
+// names it.
+func (r *Result) waitRollout(ctx context.Context, waiter Waiter, image string) error {
+	pushed := time.Now()
+	err := r.step("wait for the rollout", func() (err error) {
+		r.Rollout, err = Wait(ctx, waiter, r.GitOps.Commit, image, pushed)
+		return err
+	})
+	if unseen, ok := errors.AsType[*UnseenError](err); ok {
+		unseen.Published = r.done()
+	}
+	return err
+}
+
 // UnseenError is a rollout that was not seen. What was published before is published nevertheless.
 type UnseenError struct {
 	Rollout RolloutReport
@@ -70,8 +85,8 @@ func (e *UnseenError) Error() string {
 
 func (e *UnseenError) Unwrap() error { return e.err }
 
-// done says what a run published, for a reader who learns at the same time that something else went wrong.
-func (r Result) done() string {
+// done says what a run published or went back to, for a reader who learns at the same time that something else went wrong.
+func (r *Result) done() string {
 	return fmt.Sprintf("the image %s is in the registry, and the manifest on branch %s names it (GitOps commit %s)",
 		r.Image.Reference(), r.GitOps.Branch, short(r.GitOps.Commit))
 }

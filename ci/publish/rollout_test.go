@@ -109,6 +109,71 @@ func TestNothingIsWaitedForThatWasNotPublished(t *testing.T) {
 	}
 }
 
+func TestTheRolloutOfARollbackIsWaitedForWhenTheManifestIsPushed(t *testing.T) {
+	t.Parallel()
+	w, older, _ := published(t)
+	follower := &cluster{t: t, world: w}
+	options := w.rollbackTo("1a2b3c4")
+	options.Waiter = follower
+	for _, changed := range []bool{true, false} { // a second rollback has nothing to push, but may wait
+		result, err := Rollback(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if follower.commit == "" || follower.commit != follower.tip || follower.commit != result.GitOps.Commit || result.Changed != changed {
+			t.Errorf("asked for commit %q when the tip was %q; the result names %q", follower.commit, follower.tip, result.GitOps.Commit)
+		}
+		if want := older.Image.Repository + ":" + older.Image.Tag; follower.image != want || !strings.Contains(follower.manifest, `"`+want+`"`) {
+			t.Errorf("asked for image %q where the manifest is\n%s", follower.image, follower.manifest)
+		}
+		if result.Rollout == nil || !result.Rollout.Available || result.Rollout.Seconds <= 0 || result.Seconds < result.Rollout.Seconds {
+			t.Errorf("%+v in %g s", result.Rollout, result.Seconds)
+		}
+		if last := result.Steps[len(result.Steps)-1]; last.Name != "wait for the rollout" {
+			t.Errorf("the last step is %q", last.Name)
+		}
+	}
+}
+
+func TestTheManifestStaysRolledBackWhenTheRolloutIsNotSeen(t *testing.T) {
+	t.Parallel()
+	w, older, _ := published(t)
+	options := w.rollbackTo("1a2b3c4")
+	cause := errors.New("waiting for Deployment hugo-blog: 0 of 2 available, 10m0s")
+	options.Waiter = &cluster{t: t, world: w, fails: cause}
+	result, err := Rollback(t.Context(), options)
+	if _, ok := errors.AsType[*UnseenError](err); !ok || !errors.Is(err, cause) {
+		t.Fatalf("got %v", err)
+	}
+	mustSay(t, err,
+		"the image "+older.Image.Reference()+" is in the registry",
+		"the manifest on branch main names it (GitOps commit "+w.tip(t)[:12]+")",
+		"only the rollout of blog/hugo-blog on cluster blue was not seen: "+cause.Error(),
+		"\nto wait again: dagger call wait-blog --cluster blue")
+	if !result.Changed || result.Rollout == nil || result.Rollout.Available || !strings.HasPrefix(result.Text(), "Rolled back, but its rollout was not seen\n") {
+		t.Errorf("%+v in\n%s", result.Rollout, result.Text())
+	}
+}
+
+func TestNothingIsWaitedForThatWasNotRolledBack(t *testing.T) {
+	t.Parallel()
+	w, _, _ := published(t)
+	follower := &cluster{t: t, world: w}
+	dry := w.rollbackTo("1a2b3c4")
+	dry.Waiter, dry.Update.DryRun = follower, true
+	if result, err := Rollback(t.Context(), dry); err != nil || result.Rollout != nil {
+		t.Errorf("%+v, %v", result.Rollout, err)
+	}
+	lost := w.rollbackTo("badc0de")
+	lost.Waiter = follower
+	if _, err := Rollback(t.Context(), lost); err == nil {
+		t.Error("the manifest went back to what was never published")
+	}
+	if follower.asked != 0 {
+		t.Errorf("the cluster was asked %d times", follower.asked)
+	}
+}
+
 func TestARolloutReadsAsItsGoldenFile(t *testing.T) {
 	available := RolloutReport{
 		Available: true, Cluster: "blue", Deployment: "blog/hugo-blog", Revision: "main@sha1:" + commitSHA,
@@ -127,6 +192,10 @@ func TestARolloutReadsAsItsGoldenFile(t *testing.T) {
 	for name, change := range map[string]func(*Result){
 		"published-and-available": func(r *Result) { r.Rollout = &available },
 		"published-and-unseen":    func(r *Result) { r.Rollout = &unseen },
+		"rolled-back-and-unseen": func(r *Result) {
+			rolledBack(r)
+			r.Rollout = &unseen
+		},
 		"nothing-to-do-and-available": func(r *Result) {
 			r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = false, true, 0, unchanged(r.GitOps)
 			r.Rollout = &available

@@ -13,12 +13,16 @@ import (
 func newRollbackCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options publish.RollbackOptions
+	var rollout waitFlags
 	var format cli.Format
 	command := &cobra.Command{
 		Use:   "rollback",
 		Short: "Point the manifest at an image that was published before",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if options.Waiter, err = rollout.waiter(cmd, manifest.update, "rolled back"); err != nil {
+				return err
+			}
 			stop, err := manifest.start(cmd.Context())
 			if err != nil {
 				return err
@@ -27,10 +31,7 @@ func newRollbackCommand() *cobra.Command {
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.Registry.Password = os.Getenv(registryPasswordVariable)
 			result, err := publish.Rollback(cmd.Context(), options)
-			if err != nil {
-				return err
-			}
-			return format.Print(cmd, result)
+			return printRun(cmd, &format, result, err)
 		},
 	}
 	manifest.add(command)
@@ -38,6 +39,7 @@ func newRollbackCommand() *cobra.Command {
 	command.Flags().StringVar(&options.To, "to", "", "the source commit to go back to")
 	cli.Require(command, "to")
 	addRegistryFlags(command, &options.Registry)
+	rollout.add(command)
 	format.Add(command)
 	return command
 }

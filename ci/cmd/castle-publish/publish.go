@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -16,7 +14,6 @@ func newPublishCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options publish.Options
 	var where waitFlags
-	var wait bool
 	var format cli.Format
 	var commitFile, headersFile, began string
 	var steps []string
@@ -45,13 +42,8 @@ func newPublishCommand() *cobra.Command {
 					return err
 				}
 			}
-			if wait {
-				if manifest.update.DryRun || manifest.update.PushBranch != "" {
-					return errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
-				}
-				if options.Waiter, err = where.open(cmd); err != nil {
-					return fmt.Errorf("nothing is published yet, since its rollout could not be waited for: %w", err)
-				}
+			if options.Waiter, err = where.waiter(cmd, manifest.update, "published"); err != nil {
+				return err
 			}
 			stop, err := manifest.start(cmd.Context())
 			if err != nil {
@@ -62,10 +54,7 @@ func newPublishCommand() *cobra.Command {
 			options.DryRun = manifest.update.DryRun
 			options.Registry.Password = os.Getenv(registryPasswordVariable)
 			result, err := publish.Run(cmd.Context(), options)
-			if _, unseen := errors.AsType[*publish.UnseenError](err); err != nil && !unseen {
-				return err
-			}
-			return errors.Join(format.Print(cmd, result), err)
+			return printRun(cmd, &format, result, err)
 		},
 	}
 	manifest.add(command)
@@ -78,7 +67,6 @@ func newPublishCommand() *cobra.Command {
 	addRegistryFlags(command, &options.Registry)
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")
-	flags.BoolVar(&wait, "wait", false, "wait until the cluster runs what was published")
 	where.add(command)
 	format.Add(command)
 	cli.Require(command, "commit", "layout")

@@ -40,14 +40,14 @@ func (f objectFlag) Set(text string) (err error) {
 	return err
 }
 
-// waitFlags say where a rollout is waited for, and for how long.
-type waitFlags struct {
+// deliveryFlags say where a rollout is waited for, and for how long.
+type deliveryFlags struct {
 	folder   string
 	delivery flux.Delivery
 	timeout  time.Duration
 }
 
-func (f *waitFlags) add(command *cobra.Command) {
+func (f *deliveryFlags) add(command *cobra.Command) {
 	f.delivery = flux.DefaultDelivery
 	flags := command.Flags()
 	flags.StringVar(&f.folder, "cluster-folder", "", "the folder of the cluster that rolls out (terragrunt/live/NAME); else "+kubeconfigVariable+" holds a kubeconfig's text")
@@ -58,9 +58,9 @@ func (f *waitFlags) add(command *cobra.Command) {
 }
 
 // open gets access to the cluster.
-func (f *waitFlags) open(cmd *cobra.Command) (*clusterWaiter, error) {
+func (f *deliveryFlags) open(cmd *cobra.Command) (*clusterWaiter, error) {
 	kubeconfig := os.Getenv(kubeconfigVariable)
-	w := &clusterWaiter{waitFlags: *f, waiter: rollout.Waiter{Out: cmd.ErrOrStderr()}}
+	w := &clusterWaiter{deliveryFlags: *f, waiter: rollout.Waiter{Out: cmd.ErrOrStderr()}}
 	switch {
 	case f.folder == "" && kubeconfig == "":
 		return nil, fmt.Errorf("it is not known which cluster rolls out: name its folder with --cluster-folder, or give a kubeconfig's text in %s", kubeconfigVariable)
@@ -85,7 +85,7 @@ func (f *waitFlags) open(cmd *cobra.Command) (*clusterWaiter, error) {
 
 // clusterWaiter is a publish.Waiter on a cluster.
 type clusterWaiter struct {
-	waitFlags
+	deliveryFlags
 	cluster string // its name, empty where only a kubeconfig is known
 	waiter  rollout.Waiter
 }
@@ -122,7 +122,7 @@ func (w *clusterWaiter) again(commit, image string) string {
 }
 
 func newWaitCommand() *cobra.Command {
-	var where waitFlags
+	var where deliveryFlags
 	var format cli.Format
 	var commit, image string
 	command := &cobra.Command{

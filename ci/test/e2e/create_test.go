@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/world"
 )
 
 // sandboxCluster is the cluster of the whole story below. Its world is a cache volume of the engine, emptied first.
@@ -93,10 +95,25 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 			t.Errorf("the time line is no page: %v", err)
 		}
 	})
+	source := newBlog(t)
+	first := world.Git(t, source, "rev-parse", "HEAD")
 	t.Run("publish-blog waits for the pod", func(t *testing.T) {
-		out := mustCall(t, nil, append([]string{"publish-blog", "--source=" + newBlog(t), "--wait"}, on...)...)
+		out := mustCall(t, nil, append([]string{"publish-blog", "--source=" + source, "--wait"}, on...)...)
 		if !strings.Contains(out, "available") {
 			t.Errorf("got %s", out)
+		}
+	})
+	t.Run("rollback-blog waits for the pod of the earlier image", func(t *testing.T) {
+		write(t, filepath.Join(source, "README.md"), "Another commit.\n")
+		world.CommitAll(t, source, "Say something about it")
+		mustCall(t, nil, append([]string{"publish-blog", "--source=" + source}, on...)...)
+		out := mustCall(t, nil, append([]string{"rollback-blog", "--to=" + first, "--wait"}, on...)...)
+		if !strings.HasPrefix(out, "Rolled back\n") || !strings.Contains(out, "available") || !strings.Contains(out, "blog-"+first[:7]) {
+			t.Errorf("got %s", out)
+		}
+		history := mustCall(t, nil, append([]string{"history"}, on...)...)
+		if order := regexp.MustCompile(`(?s)rollback.*blog-` + first[:7] + `.*publish.*publish.*blog-` + first[:7]); !order.MatchString(history) {
+			t.Errorf("the history is not rollback, publish, publish:\n%s", history)
 		}
 	})
 	t.Run("no secret is left", func(t *testing.T) {
