@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/setup"
 	"tazlab.net/castle/ci/setup/daemon"
 	"tazlab.net/castle/ci/setup/daggerengine"
@@ -163,7 +163,7 @@ func (d Demo) dagger(ctx context.Context, environment []string, args ...string) 
 	return command
 }
 
-func (d Demo) publish(ctx context.Context, environment []string) (publish.Result, error) {
+func (d Demo) publish(ctx context.Context, environment []string) (report.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	command := d.call(ctx, environment, "publish-blog", "--headers=strict",
@@ -172,7 +172,7 @@ func (d Demo) publish(ctx context.Context, environment []string) (publish.Result
 		"--format=JSON")
 	fmt.Fprintf(d.Out, "$ dagger %s\n", strings.Join(command.Args[1:], " "))
 	output, err := command.Output()
-	var result publish.Result
+	var result report.Result
 	if err != nil {
 		return result, fmt.Errorf("dagger call publish-blog: %w", err)
 	}
@@ -192,7 +192,7 @@ func (d Demo) showCommit(ctx context.Context) error {
 var title = regexp.MustCompile(`(?s)<title>(.*?)</title>`)
 
 // showPage starts the published image and fetches a page from it.
-func (d Demo) showPage(ctx context.Context, environment []string, result publish.Result) error {
+func (d Demo) showPage(ctx context.Context, environment []string, result report.Result) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	port, err := freePort()

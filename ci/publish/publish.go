@@ -1,7 +1,6 @@
-// Package publish is the last mile of a blog: the image goes into the registry
-// and then, strictly after the registry has confirmed its digest, its tag into
-// the GitOps manifest. It never builds anything, and it writes the report of
-// what was done.
+// Package publish is the last mile of a blog: the image goes into the registry and then, strictly after the registry has
+// confirmed its digest, its tag into the GitOps manifest. It never builds anything. The packages rollback and history are the
+// verbs beside it; report is what a run tells of what it did.
 package publish
 
 import (
@@ -11,6 +10,7 @@ import (
 
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/worktree"
 )
 
@@ -30,27 +30,27 @@ type Options struct {
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
 	// Headers are those that the image sends, for the report; nil: not told.
-	Headers *Headers
+	Headers *report.Headers
 	// DryRun compares and pushes nothing.
 	DryRun bool
 	// Waiter is asked for the rollout of what was published; nil: nobody waits for it.
-	Waiter Waiter
+	Waiter report.Waiter
 	// Began is when the whole run began, and Steps are those done already.
 	Began time.Time
-	Steps []Step
+	Steps []report.Step
 	// Warnings say what in the site is worth mending; they are only reported.
 	Warnings []string
 }
 
 // Run publishes. The result is complete only without an error; with one it
-// holds what was done until then. An *UnseenError says that all was published.
-func Run(ctx context.Context, o Options) (result Result, err error) {
+// holds what was done until then. A *report.UnseenError says that all was published.
+func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
-	result = Result{
+	result = report.Result{
 		DryRun:   o.DryRun,
 		Warnings: o.Warnings,
-		Source:   Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
-		Image:    Image{Repository: o.Image, Tag: tag},
+		Source:   report.Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
+		Image:    report.Image{Repository: o.Image, Tag: tag},
 		Headers:  o.Headers,
 		Steps:    o.Steps,
 	}
@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
 	reference := o.Image + ":" + tag
-	err = result.step("push the image", func() error {
+	err = result.Step("push the image", func() error {
 		pushed, err := o.push(ctx, reference)
 		result.Image.Digest, result.Image.AlreadyThere = pushed.Digest, pushed.AlreadyThere
 		result.Image.UploadedBytes = pushed.Bytes
@@ -79,9 +79,9 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
 	update.DryRun = o.DryRun
 	var named string // the image as the manifest has it
-	err = result.step("update the manifest", func() error {
+	err = result.Step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
-		result.GitOps = gitOpsOf(o.Repository, update.Path, updated)
+		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
 		named = updated.Change.New.String()
 		return err
 	})
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if o.Waiter == nil || o.DryRun {
 		return result, nil
 	}
-	err = result.waitRollout(ctx, o.Waiter, named)
+	err = result.WaitRollout(ctx, o.Waiter, named)
 	return result, err
 }
 
@@ -106,26 +106,4 @@ func (o Options) push(ctx context.Context, reference string) (imagepush.Result, 
 		return imagepush.Compare(ctx, options)
 	}
 	return imagepush.Push(ctx, options)
-}
-
-func gitOpsOf(repository gitops.Repository, path string, updated gitops.UpdateResult) GitOps {
-	return GitOps{
-		Repository: repository.URL,
-		Branch:     updated.Branch,
-		Path:       path,
-		Commit:     updated.Commit,
-		Changed:    updated.Changed,
-		Line:       updated.Change.Line,
-		Old:        updated.Change.OldLine,
-		New:        updated.Change.NewLine,
-		Attempts:   updated.Attempts,
-	}
-}
-
-// step runs one step and takes down how long it took.
-func (r *Result) step(name string, do func() error) error {
-	start := time.Now()
-	err := do()
-	r.Steps = append(r.Steps, Step{Name: name, Seconds: time.Since(start).Seconds()})
-	return err
 }

@@ -1,4 +1,4 @@
-package publish
+package publish_test
 
 import (
 	"errors"
@@ -16,30 +16,33 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/registry"
+	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/publishtest"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/worktree"
 )
 
 func TestAPublishPushesTheImageAndChangesOneLine(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	before := w.manifest(t)
-	image := newImage(t)
-	result := mustRun(t, w.options(t, "1a2b3c4", image))
+	w := publishtest.New(t)
+	before := w.Manifest(t)
+	image := publishtest.NewImage(t)
+	result := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
 
-	want := strings.Replace(before, w.image()+`:blog-0000000"`, w.image()+`:blog-1a2b3c4"`, 1)
-	if after := w.manifest(t); after != want {
+	want := strings.Replace(before, w.Image()+`:blog-0000000"`, w.Image()+`:blog-1a2b3c4"`, 1)
+	if after := w.Manifest(t); after != want {
 		t.Errorf("the manifest is\n%s\nwant\n%s", after, want)
 	}
-	if result.Image.Digest != digestOf(t, image) || result.Image.AlreadyThere || result.Image.UploadedBytes == 0 {
+	if result.Image.Digest != publishtest.DigestOf(t, image) || result.Image.AlreadyThere || result.Image.UploadedBytes == 0 {
 		t.Errorf("%+v", result.Image)
 	}
-	if !result.Changed || !result.GitOps.Changed || result.GitOps.Commit != w.tip(t) || result.GitOps.Attempts != 1 {
+	if !result.Changed || !result.GitOps.Changed || result.GitOps.Commit != w.Tip(t) || result.GitOps.Attempts != 1 {
 		t.Errorf("%+v", result.GitOps)
 	}
-	message := w.git(t, "log", "-1", "--format=%B", "main")
-	for _, trailer := range []string{"Source-Commit: " + commitOf("1a2b3c4").SHA, "Image-Digest: " + result.Image.Digest} {
+	message := w.Git(t, "log", "-1", "--format=%B", "main")
+	for _, trailer := range []string{"Source-Commit: " + publishtest.CommitOf("1a2b3c4").SHA, "Image-Digest: " + result.Image.Digest} {
 		if !strings.Contains(message, trailer) {
 			t.Errorf("no %q in\n%s", trailer, message)
 		}
@@ -48,22 +51,22 @@ func TestAPublishPushesTheImageAndChangesOneLine(t *testing.T) {
 
 func TestAnIndexOverSeveralPlatformsIsPublishedAsOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: newImage(t)}, mutate.IndexAddendum{Add: newImage(t)})
-	if result := mustRun(t, w.options(t, "1a2b3c4", index)); result.Image.Digest != digestOf(t, index) {
+	w := publishtest.New(t)
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: publishtest.NewImage(t)}, mutate.IndexAddendum{Add: publishtest.NewImage(t)})
+	if result := publishtest.MustRun(t, w.Options(t, "1a2b3c4", index)); result.Image.Digest != publishtest.DigestOf(t, index) {
 		t.Errorf("%+v", result.Image)
 	}
 }
 
 func TestTheManifestIsCommittedOnlyAfterTheRegistryConfirmedTheDigest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	mustRun(t, w.options(t, "1a2b3c4", newImage(t)))
+	w := publishtest.New(t)
+	publishtest.MustRun(t, w.Options(t, "1a2b3c4", publishtest.NewImage(t)))
 
-	events := w.takeEvents()
+	events := w.TakeEvents()
 	tag := "/v2/me/blog/manifests/blog-1a2b3c4"
 	put := slices.Index(events, "registry PUT "+tag)
-	push := slices.IndexFunc(events, isGitPush)
+	push := slices.IndexFunc(events, publishtest.IsGitPush)
 	if put < 0 || push < 0 {
 		t.Fatalf("no tag or no push in\n%s", strings.Join(events, "\n"))
 	}
@@ -104,10 +107,10 @@ func TestTheManifestStaysWhereTheRegistryDoesNotTakeOrConfirmTheTag(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := publishtest.New(t)
 			var mu sync.Mutex
 			put, spoiled := false, 0
-			w.setAnswer(func(rw http.ResponseWriter, r *http.Request) bool {
+			w.SetAnswer(func(rw http.ResponseWriter, r *http.Request) bool {
 				mu.Lock()
 				defer mu.Unlock()
 				if c.spoils(put, r) {
@@ -118,9 +121,9 @@ func TestTheManifestStaysWhereTheRegistryDoesNotTakeOrConfirmTheTag(t *testing.T
 				put = put || onTag(http.MethodPut)(r)
 				return false
 			})
-			w.mustStay(t, func() {
-				result, err := Run(t.Context(), w.options(t, "1a2b3c4", newImage(t)))
-				mustSay(t, err, "the manifest is untouched", w.image()+":blog-1a2b3c4", c.says)
+			w.MustStay(t, func() {
+				result, err := publish.Run(t.Context(), w.Options(t, "1a2b3c4", publishtest.NewImage(t)))
+				publishtest.MustSay(t, err, "the manifest is untouched", w.Image()+":blog-1a2b3c4", c.says)
 				if result.Changed || result.GitOps.Changed {
 					t.Errorf("%+v", result)
 				}
@@ -136,17 +139,17 @@ func TestAPassingMoodOfTheRegistryIsOutlasted(t *testing.T) {
 	for _, mood := range []registry.Mood{registry.TooManyRequests, registry.ServerError, registry.CutConnection} {
 		t.Run(string(mood), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, registry.Fault{Mood: mood, Times: 2, Match: oncePerBlob()})
+			w := publishtest.New(t, registry.Fault{Mood: mood, Times: 2, Match: oncePerBlob()})
 			start := time.Now()
-			image := newImage(t)
-			result := mustRun(t, w.options(t, "1a2b3c4", image))
+			image := publishtest.NewImage(t)
+			result := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
 			if w.Met(mood) == 0 {
 				t.Error("the mood was never met")
 			}
 			if took := time.Since(start); mood == registry.TooManyRequests && took < time.Second {
 				t.Errorf("took %s, though the registry said Retry-After: 1", took)
 			}
-			if result.Image.Digest != digestOf(t, image) || !strings.Contains(w.manifest(t), ":blog-1a2b3c4") {
+			if result.Image.Digest != publishtest.DigestOf(t, image) || !strings.Contains(w.Manifest(t), ":blog-1a2b3c4") {
 				t.Errorf("%+v", result)
 			}
 		})
@@ -174,12 +177,12 @@ func TestARegistryThatStaysInItsMoodGivesOneErrorAndLeavesTheManifest(t *testing
 	} {
 		t.Run(string(mood), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, registry.Fault{Mood: mood, Times: -1})
-			o := w.options(t, "1a2b3c4", newImage(t))
+			w := publishtest.New(t, registry.Fault{Mood: mood, Times: -1})
+			o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
 			o.Registry.Tries = 2
-			w.mustStay(t, func() {
-				_, err := Run(t.Context(), o)
-				mustSay(t, err, "the manifest is untouched", w.registryHost, says)
+			w.MustStay(t, func() {
+				_, err := publish.Run(t.Context(), o)
+				publishtest.MustSay(t, err, "the manifest is untouched", w.RegistryHost, says)
 				if strings.Contains(err.Error(), "\n") {
 					t.Errorf("more than one line: %v", err)
 				}
@@ -190,17 +193,17 @@ func TestARegistryThatStaysInItsMoodGivesOneErrorAndLeavesTheManifest(t *testing
 
 func TestTheSameCommitPublishedTwiceChangesNothingTheSecondTime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	image := newImage(t)
-	first := mustRun(t, w.options(t, "1a2b3c4", image))
-	tip := w.tip(t)
-	w.takeEvents()
-	second := mustRun(t, w.options(t, "1a2b3c4", image))
+	w := publishtest.New(t)
+	image := publishtest.NewImage(t)
+	first := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
+	tip := w.Tip(t)
+	w.TakeEvents()
+	second := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
 
-	events := w.takeEvents()
-	mustHaveNone(t, events, isRegistryWrite)
-	mustHaveNone(t, events, isGitPush)
-	if w.tip(t) != tip || second.GitOps.Commit != tip {
+	events := w.TakeEvents()
+	publishtest.MustHaveNone(t, events, publishtest.IsRegistryWrite)
+	publishtest.MustHaveNone(t, events, publishtest.IsGitPush)
+	if w.Tip(t) != tip || second.GitOps.Commit != tip {
 		t.Errorf("a second commit was made: %+v", second.GitOps)
 	}
 	if second.Changed || !second.Image.AlreadyThere || second.Image.UploadedBytes != 0 || second.Image.Digest != first.Image.Digest {
@@ -213,41 +216,41 @@ func TestTheSameCommitPublishedTwiceChangesNothingTheSecondTime(t *testing.T) {
 
 func TestAPublishThatWasCutShortBeforeTheCommitIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	image := newImage(t)
-	broken := w.options(t, "1a2b3c4", image)
+	w := publishtest.New(t)
+	image := publishtest.NewImage(t)
+	broken := w.Options(t, "1a2b3c4", image)
 	broken.Repository.Credentials.Token = "wrong"
-	_, err := Run(t.Context(), broken)
-	mustSay(t, err, "the image "+w.image()+":blog-1a2b3c4 is in the registry", "token")
+	_, err := publish.Run(t.Context(), broken)
+	publishtest.MustSay(t, err, "the image "+w.Image()+":blog-1a2b3c4 is in the registry", "token")
 	if !errors.Is(err, git.ErrUnauthorized) {
 		t.Errorf("got %v", err)
 	}
-	w.takeEvents()
-	result := mustRun(t, w.options(t, "1a2b3c4", image))
-	mustHaveNone(t, w.takeEvents(), isRegistryWrite)
-	if !result.Changed || !result.Image.AlreadyThere || result.GitOps.Commit != w.tip(t) {
+	w.TakeEvents()
+	result := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
+	publishtest.MustHaveNone(t, w.TakeEvents(), publishtest.IsRegistryWrite)
+	if !result.Changed || !result.Image.AlreadyThere || result.GitOps.Commit != w.Tip(t) {
 		t.Errorf("%+v", result)
 	}
 }
 
 func TestATagWithOtherContentIsRefusedAndBothDigestsAreNamed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	there, other := newImage(t), newImage(t)
-	mustRun(t, w.options(t, "1a2b3c4", there))
+	w := publishtest.New(t)
+	there, other := publishtest.NewImage(t), publishtest.NewImage(t)
+	publishtest.MustRun(t, w.Options(t, "1a2b3c4", there))
 	for _, dryRun := range []bool{false, true} {
 		t.Run(fmt.Sprintf("dry run %t", dryRun), func(t *testing.T) {
-			o := w.options(t, "1a2b3c4", other)
+			o := w.Options(t, "1a2b3c4", other)
 			o.DryRun = dryRun
-			w.mustStay(t, func() {
-				_, err := Run(t.Context(), o)
-				mustSay(t, err, "the manifest is untouched", w.image()+":blog-1a2b3c4", digestOf(t, there), digestOf(t, other))
+			w.MustStay(t, func() {
+				_, err := publish.Run(t.Context(), o)
+				publishtest.MustSay(t, err, "the manifest is untouched", w.Image()+":blog-1a2b3c4", publishtest.DigestOf(t, there), publishtest.DigestOf(t, other))
 				var conflict *imagepush.TagConflictError
 				if !errors.As(err, &conflict) {
 					t.Errorf("%T", err)
 				}
 			})
-			if found, err := imagepush.Lookup(t.Context(), w.access(), w.image()+":blog-1a2b3c4"); err != nil || found != digestOf(t, there) {
+			if found, err := imagepush.Lookup(t.Context(), w.Access(), w.Image()+":blog-1a2b3c4"); err != nil || found != publishtest.DigestOf(t, there) {
 				t.Errorf("the tag is %s (%v)", found, err)
 			}
 		})
@@ -256,28 +259,28 @@ func TestATagWithOtherContentIsRefusedAndBothDigestsAreNamed(t *testing.T) {
 
 func TestTheTagLatestIsNeverPublished(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, "1a2b3c4", newImage(t))
-	o.TagPrefix, o.Commit = "", worktree.Commit{SHA: commitOf("1a2b3c4").SHA, Short: "latest"}
-	w.mustStay(t, func() {
-		_, err := Run(t.Context(), o)
-		mustSay(t, err, "latest")
+	w := publishtest.New(t)
+	o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
+	o.TagPrefix, o.Commit = "", worktree.Commit{SHA: publishtest.CommitOf("1a2b3c4").SHA, Short: "latest"}
+	w.MustStay(t, func() {
+		_, err := publish.Run(t.Context(), o)
+		publishtest.MustSay(t, err, "latest")
 	})
 }
 
 func TestADryRunTellsTheChangeAndMakesNone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, "1a2b3c4", newImage(t))
+	w := publishtest.New(t)
+	o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
 	o.DryRun = true
-	w.mustStay(t, func() {
-		result := mustRun(t, o)
-		mustHaveNone(t, w.takeEvents(), isRegistryWrite)
+	w.MustStay(t, func() {
+		result := publishtest.MustRun(t, o)
+		publishtest.MustHaveNone(t, w.TakeEvents(), publishtest.IsRegistryWrite)
 		if !result.DryRun || !result.GitOps.Changed || result.GitOps.Commit != "" || result.Image.AlreadyThere {
 			t.Errorf("%+v", result)
 		}
 		text := result.Text()
-		for _, want := range []string{"Dry run: nothing was pushed", "not in the registry yet", `-          image: "` + w.image() + `:blog-0000000"`, `+          image: "` + w.image() + `:blog-1a2b3c4"`} {
+		for _, want := range []string{"Dry run: nothing was pushed", "not in the registry yet", `-          image: "` + w.Image() + `:blog-0000000"`, `+          image: "` + w.Image() + `:blog-1a2b3c4"`} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}
@@ -287,11 +290,11 @@ func TestADryRunTellsTheChangeAndMakesNone(t *testing.T) {
 
 func TestADryRunThatFailsAtTheManifestDoesNotClaimAnImage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, "1a2b3c4", newImage(t))
+	w := publishtest.New(t)
+	o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
 	o.DryRun, o.Update.Path = true, "apps/missing.yaml"
-	_, err := Run(t.Context(), o)
-	mustSay(t, err, "apps/missing.yaml")
+	_, err := publish.Run(t.Context(), o)
+	publishtest.MustSay(t, err, "apps/missing.yaml")
 	if strings.Contains(err.Error(), "is in the registry") {
 		t.Errorf("got %v", err)
 	}
@@ -299,10 +302,10 @@ func TestADryRunThatFailsAtTheManifestDoesNotClaimAnImage(t *testing.T) {
 
 func TestStepsThatWereDoneBeforeAreInTheReport(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, "1a2b3c4", newImage(t))
-	o.Began, o.Steps = time.Now().Add(-time.Minute), []Step{{Name: "build the site", Seconds: 12}}
-	result := mustRun(t, o)
+	w := publishtest.New(t)
+	o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
+	o.Began, o.Steps = time.Now().Add(-time.Minute), []report.Step{{Name: "build the site", Seconds: 12}}
+	result := publishtest.MustRun(t, o)
 	var names []string
 	for _, step := range result.Steps {
 		names = append(names, step.Name)
@@ -315,39 +318,26 @@ func TestStepsThatWereDoneBeforeAreInTheReport(t *testing.T) {
 	}
 }
 
-func TestAStepIsReadFromText(t *testing.T) {
-	t.Parallel()
-	step, err := ParseStep("build the site with Hugo=1.5s")
-	if err != nil || step != (Step{"build the site with Hugo", 1.5}) {
-		t.Errorf("%+v, %v", step, err)
-	}
-	for _, text := range []string{"", "build", "build=", "build=fast", "=1s"} {
-		if _, err := ParseStep(text); err == nil || !strings.Contains(err.Error(), "want name=duration") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
 func TestTwentyPublishersAtOnceLoseNoCommit(t *testing.T) {
 	t.Parallel()
 	const publishers = 20
-	w := newWorld(t)
-	before := w.tip(t)
-	results := make([]Result, publishers)
+	w := publishtest.New(t)
+	before := w.Tip(t)
+	results := make([]report.Result, publishers)
 	var running sync.WaitGroup
 	for i := range publishers {
-		o := w.options(t, fmt.Sprintf("%07x", 0xa000000+i), newImage(t))
+		o := w.Options(t, fmt.Sprintf("%07x", 0xa000000+i), publishtest.NewImage(t))
 		o.Update.Patience = 10 * time.Minute // a slow machine is no failure
 		running.Go(func() {
 			var err error
-			if results[i], err = Run(t.Context(), o); err != nil {
+			if results[i], err = publish.Run(t.Context(), o); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	running.Wait()
 
-	commits := strings.Fields(w.git(t, "rev-list", before+"..main"))
+	commits := strings.Fields(w.Git(t, "rev-list", before+"..main"))
 	if len(commits) != publishers {
 		t.Errorf("%d commits, want %d", len(commits), publishers)
 	}
@@ -356,7 +346,7 @@ func TestTwentyPublishersAtOnceLoseNoCommit(t *testing.T) {
 		if !slices.Contains(commits, result.GitOps.Commit) {
 			t.Errorf("the commit of publisher %d is not on the branch: %q", i, result.GitOps.Commit)
 		}
-		if want := w.image() + ":" + result.Image.Tag; !strings.Contains(w.git(t, "show", result.GitOps.Commit+":"+manifestPath), want) {
+		if want := w.Image() + ":" + result.Image.Tag; !strings.Contains(w.Git(t, "show", result.GitOps.Commit+":"+publishtest.ManifestPath), want) {
 			t.Errorf("%s does not name %s", result.GitOps.Commit, want)
 		}
 		if result.GitOps.Attempts > 1 {
@@ -366,7 +356,7 @@ func TestTwentyPublishersAtOnceLoseNoCommit(t *testing.T) {
 	if raced == 0 {
 		t.Error("nobody met another: the test proved nothing")
 	}
-	if published := w.history(t); len(published) < publishers || published[0].Action != gitops.Publish {
+	if published := w.History(t); len(published) < publishers || published[0].Action != gitops.Publish {
 		t.Errorf("the history has %d entries", len(published))
 	}
 }

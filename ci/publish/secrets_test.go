@@ -1,4 +1,4 @@
-package publish
+package publish_test
 
 import (
 	"encoding/base64"
@@ -13,11 +13,14 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/publishtest"
+	"tazlab.net/castle/ci/publish/rollback"
 )
 
 // canaryIn returns the form in which a canary stands in a text, or "".
 func canaryIn(text string) string {
-	for _, secret := range []string{registryPassword, gitToken} {
+	for _, secret := range []string{publishtest.RegistryPassword, publishtest.GitToken} {
 		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.ReplaceAll(secret, "&", `\u0026`)}
 		for _, user := range []string{"robot", "git", "x-access-token", "castle"} {
 			forms = append(forms, base64.StdEncoding.EncodeToString([]byte(user+":"+secret)))
@@ -40,7 +43,7 @@ func mustHoldNoCanary(t *testing.T, what, text string) {
 
 func TestCredentialsAreInNoErrorNoReportAndNoFile(t *testing.T) {
 	t.Parallel()
-	w, _, newer := published(t)
+	w, _, newer := publishtest.Published(t)
 	var mu sync.Mutex
 	sent := map[string]bool{}
 	// A registry that gives back what it was given, once it has asked for it.
@@ -54,16 +57,16 @@ func TestCredentialsAreInNoErrorNoReportAndNoFile(t *testing.T) {
 		sent[canaryIn(given)] = true
 		mu.Unlock()
 		rw.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(rw, `{"errors": [{"code": "DENIED", "message": "who is %s, %s?"}]}`, given, registryPassword)
+		fmt.Fprintf(rw, `{"errors": [{"code": "DENIED", "message": "who is %s, %s?"}]}`, given, publishtest.RegistryPassword)
 		return true
 	}
 
-	rolledBack, err := Rollback(t.Context(), w.rollbackTo("1a2b3c4"))
+	rolledBack, err := rollback.Run(t.Context(), w.RollbackTo("1a2b3c4"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, format := range []string{"text", "json", "markdown"} {
-		for _, r := range []rendering.Result{newer, rolledBack, w.history(t)} {
+		for _, r := range []rendering.Result{newer, rolledBack, w.History(t)} {
 			text, err := rendering.As(format, r)
 			if err != nil {
 				t.Error(err)
@@ -72,20 +75,20 @@ func TestCredentialsAreInNoErrorNoReportAndNoFile(t *testing.T) {
 		}
 	}
 
-	hook := filepath.Join(w.bare(), "hooks", "update")
+	hook := filepath.Join(w.Bare(), "hooks", "update")
 	if err := os.MkdirAll(filepath.Dir(hook), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'error: who is "+gitToken+"' >&2\nexit 1\n"), 0o755); err != nil {
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'error: who is "+publishtest.GitToken+"' >&2\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, refusedByGit := Run(t.Context(), w.options(t, "9a8b7c6", newImage(t)))
+	_, refusedByGit := publish.Run(t.Context(), w.Options(t, "9a8b7c6", publishtest.NewImage(t)))
 	if err := os.Remove(hook); err != nil {
 		t.Fatal(err)
 	}
-	w.setAnswer(echo)
-	_, refusedByRegistry := Run(t.Context(), w.options(t, "2b3c4d5", newImage(t)))
-	_, noRollback := Rollback(t.Context(), w.rollbackTo("badc0de"))
+	w.SetAnswer(echo)
+	_, refusedByRegistry := publish.Run(t.Context(), w.Options(t, "2b3c4d5", publishtest.NewImage(t)))
+	_, noRollback := rollback.Run(t.Context(), w.RollbackTo("badc0de"))
 	for what, err := range map[string]error{"a refused commit": refusedByGit, "a refused image": refusedByRegistry, "a refused rollback": noRollback} {
 		if err == nil {
 			t.Errorf("%s gave no error", what)
@@ -93,18 +96,18 @@ func TestCredentialsAreInNoErrorNoReportAndNoFile(t *testing.T) {
 		}
 		mustHoldNoCanary(t, what, err.Error())
 	}
-	mustSay(t, refusedByGit, "who is")
-	mustSay(t, refusedByRegistry, "who is")
+	publishtest.MustSay(t, refusedByGit, "who is")
+	publishtest.MustSay(t, refusedByRegistry, "who is")
 	if len(sent) == 0 || sent[""] {
 		t.Errorf("the registry saw %v: it was given nothing, or the search does not know its form", sent)
 	}
 
-	for _, dir := range []string{w.registryDir, w.gitDir} {
+	for _, dir := range []string{w.RegistryDir, w.GitDir} {
 		if searched := searchFolder(t, dir); searched == 0 {
 			t.Errorf("%s holds no file", dir)
 		}
 	}
-	mustHoldNoCanary(t, "the history", w.git(t, "log", "--all", "-p", "--format=raw"))
+	mustHoldNoCanary(t, "the history", w.Git(t, "log", "--all", "-p", "--format=raw"))
 }
 
 // searchFolder reports every file that holds a canary and returns how many

@@ -62,3 +62,6 @@ func Count(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// ShortSHA is as much of a commit's SHA as a person compares.
+func ShortSHA(sha string) string { return sha[:min(len(sha), 12)] }

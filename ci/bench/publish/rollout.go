@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 )
 
 // rolloutBar is how long Flux and the cluster may take from the push to the available pod, as the median.
@@ -45,7 +45,7 @@ func (w *workshop) rollouts(ctx context.Context) ([]time.Duration, error) {
 		if err != nil {
 			return nil, err
 		}
-		var result publish.Result
+		var result report.Result
 		if err := json.Unmarshal(output, &result); err != nil {
 			return nil, fmt.Errorf("publish-blog --format=JSON printed no result: %w\n%s", err, output)
 		}

@@ -25,7 +25,7 @@ import (
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/base/registry"
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 )
 
 const manifestPath = "apps/base/hugo-blog/hugo-blog.yaml"
@@ -122,15 +122,15 @@ func (w *workshop) commit(ctx context.Context, subject string) error {
 // publish is the call of castle that is measured, as a user makes it. It
 // returns the bytes that went to the registry.
 func (w *workshop) publish(ctx context.Context) (int64, error) {
-	report, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(),
+	output, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(),
 		"--path="+w.path, "--format=JSON", "--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
 		"--gitops-url=http://"+w.gitAddress+"/gitops.git", "--gitops-service=tcp://"+w.gitAddress,
 		"--manifest-path="+manifestPath, "--git-token=env:BENCH_TOKEN")
 	if err != nil {
 		return 0, err
 	}
-	var result publish.Result
-	err = json.Unmarshal(report, &result)
+	var result report.Result
+	err = json.Unmarshal(output, &result)
 	return result.Image.UploadedBytes, err
 }
 

@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
-	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/history"
+	"tazlab.net/castle/ci/publish/rollback"
 )
 
 func newRollbackCommand() *cobra.Command {
 	var manifest manifestFlags
-	var options publish.RollbackOptions
+	var options rollback.Options
 	var rollout waitFlags
 	var format cli.Format
 	command := &cobra.Command{
@@ -30,7 +31,7 @@ func newRollbackCommand() *cobra.Command {
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.Registry.Password = os.Getenv(registryPasswordVariable)
-			result, err := publish.Rollback(cmd.Context(), options)
+			result, err := rollback.Run(cmd.Context(), options)
 			return printRun(cmd, &format, result, err)
 		},
 	}
@@ -62,7 +63,7 @@ func newHistoryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return format.Print(cmd, publish.History(entries))
+			return format.Print(cmd, history.List(entries))
 		},
 	}
 	manifest.add(command)

@@ -8,6 +8,7 @@ import (
 
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 )
 
 func newPublishCommand() *cobra.Command {
@@ -27,11 +28,11 @@ func newPublishCommand() *cobra.Command {
 				return err
 			}
 			options.Commit, options.Warnings = commit.Commit, commit.Warnings
-			if options.Headers, err = publish.ReadHeaders(headersFile); err != nil {
+			if options.Headers, err = report.ReadHeaders(headersFile); err != nil {
 				return err
 			}
 			for _, text := range steps {
-				step, err := publish.ParseStep(text)
+				step, err := report.ParseStep(text)
 				if err != nil {
 					return err
 				}

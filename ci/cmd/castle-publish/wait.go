@@ -17,7 +17,7 @@ import (
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cmd/cli"
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 )
 
 // kubeconfigVariable holds a kubeconfig's text, for a cluster that castle has no description of.
@@ -83,16 +83,16 @@ func (f *deliveryFlags) open(cmd *cobra.Command) (*clusterWaiter, error) {
 	return w, nil
 }
 
-// clusterWaiter is a publish.Waiter on a cluster.
+// clusterWaiter is a report.Waiter on a cluster.
 type clusterWaiter struct {
 	deliveryFlags
 	cluster string // its name, empty where only a kubeconfig is known
 	waiter  rollout.Waiter
 }
 
-func (w *clusterWaiter) Wait(ctx context.Context, commit, image string) (publish.RolloutReport, error) {
+func (w *clusterWaiter) Wait(ctx context.Context, commit, image string) (report.Rollout, error) {
 	seen, err := w.waiter.Wait(ctx, rollout.Wanted{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
-	return publish.RolloutReport{
+	return report.Rollout{
 		Cluster: w.cluster, Deployment: w.delivery.Deployment.String(),
 		Revision: seen.Revision, Image: seen.Image, Again: w.again(commit, image),
 	}, err
@@ -140,7 +140,7 @@ func newWaitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := publish.Wait(cmd.Context(), waiter, commit, image, began)
+			result, err := report.Wait(cmd.Context(), waiter, commit, image, began)
 			return errors.Join(format.Print(cmd, result), err)
 		},
 	}

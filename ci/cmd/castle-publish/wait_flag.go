@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
-	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/report"
 )
 
 // waitFlags are those of a command that changes the manifest and can wait for what becomes of it.
@@ -24,7 +24,7 @@ func (w *waitFlags) add(command *cobra.Command) {
 
 // waiter gets access to the cluster before anything is changed, so that what could not be waited for is not done either.
 // Without --wait it is nil. An error says what is not done, such as "published".
-func (w *waitFlags) waiter(cmd *cobra.Command, update gitops.UpdateRequest, done string) (publish.Waiter, error) {
+func (w *waitFlags) waiter(cmd *cobra.Command, update gitops.UpdateRequest, done string) (report.Waiter, error) {
 	if !w.wait {
 		return nil, nil
 	}
@@ -39,8 +39,8 @@ func (w *waitFlags) waiter(cmd *cobra.Command, update gitops.UpdateRequest, done
 }
 
 // printRun prints what a run did, also where only its rollout was not seen; that is an error nevertheless.
-func printRun(cmd *cobra.Command, format *cli.Format, result publish.Result, err error) error {
-	if _, unseen := errors.AsType[*publish.UnseenError](err); err != nil && !unseen {
+func printRun(cmd *cobra.Command, format *cli.Format, result report.Result, err error) error {
+	if _, unseen := errors.AsType[*report.UnseenError](err); err != nil && !unseen {
 		return err
 	}
 	return errors.Join(format.Print(cmd, result), err)

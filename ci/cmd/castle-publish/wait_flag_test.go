@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 )
 
 func TestTheReportIsPrintedThoughTheRolloutWasNotSeen(t *testing.T) {
@@ -19,10 +19,10 @@ func TestTheReportIsPrintedThoughTheRolloutWasNotSeen(t *testing.T) {
 		command := &cobra.Command{}
 		command.SetOut(&out)
 		format.Add(command)
-		err = printRun(command, &format, publish.Result{Rollback: true, Changed: true}, err)
+		err = printRun(command, &format, report.Result{Rollback: true, Changed: true}, err)
 		return out.String(), err
 	}
-	unseen := &publish.UnseenError{Rollout: publish.RolloutReport{Deployment: "blog/hugo-blog"}}
+	unseen := &report.UnseenError{Rollout: report.Rollout{Deployment: "blog/hugo-blog"}}
 	if report, err := printed(unseen); !errors.Is(err, unseen) || !strings.HasPrefix(report, "Rolled back\n") {
 		t.Errorf("%v and %q", err, report)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/setup"
 	"tazlab.net/castle/ci/setup/daggerengine"
 	"tazlab.net/castle/ci/test/needs"
@@ -68,7 +68,7 @@ func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
 }
 
 // publishInto calls publish-blog of this repository's module and reads the report.
-func publishInto(t *testing.T, w *world.World, plan setup.Plan, source string) publish.Result {
+func publishInto(t *testing.T, w *world.World, plan setup.Plan, source string) report.Result {
 	t.Helper()
 	defer took(t, "publish, with an engine that starts empty", time.Now())
 	ctx, cancel := context.WithTimeout(t.Context(), publishDeadline)
@@ -89,7 +89,7 @@ func publishInto(t *testing.T, w *world.World, plan setup.Plan, source string) p
 	if err := command.Run(); err != nil {
 		t.Fatalf("dagger call publish-blog: %v\n%s\nthe containers:\n%s", err, stderr.String(), docker(t, "ps", "--all"))
 	}
-	var result publish.Result
+	var result report.Result
 	if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
 		t.Fatalf("the report is no JSON: %v\n%s", err, stdout.String())
 	}

@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/registry"
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/world"
 )
 
 // publishJSON publishes and reads the report.
-func publishJSON(t *testing.T, w *world.World, source string, more ...string) publish.Result {
+func publishJSON(t *testing.T, w *world.World, source string, more ...string) report.Result {
 	t.Helper()
 	args := append([]string{"publish-blog", "--source=" + source, "--format=JSON"}, w.OnRegistry()...)
 	out := mustCall(t, w.Environment(), append(append(args, w.OnGitOps()...), more...)...)
-	var result publish.Result
+	var result report.Result
 	if err := json.Unmarshal([]byte(out), &result); err != nil {
 		t.Fatalf("the report is no JSON: %v\n%s", err, out)
 	}

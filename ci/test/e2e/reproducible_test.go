@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -41,7 +41,7 @@ func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 
 // mustBeTheSame makes sure that a commit that was built again is the published
 // image, and that the builds are equal unless something makes them vary.
-func mustBeTheSame(t *testing.T, first, second publish.Result, varies string) {
+func mustBeTheSame(t *testing.T, first, second report.Result, varies string) {
 	t.Helper()
 	if second.Image.Digest != first.Image.Digest || !second.Image.AlreadyThere || (second.Image.BuildDigest != "") != (varies != "") {
 		t.Errorf("got %s at first and, with a cold cache, %+v", first.Image.Digest, second.Image)

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tazlab.net/castle/ci/publish"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/realsites"
 	"tazlab.net/castle/ci/test/world"
 )
@@ -13,7 +13,7 @@ import (
 // publishedSite is a site of other people after its first publish.
 type publishedSite struct {
 	realsites.Site
-	first publish.Result
+	first report.Result
 }
 
 // chosenSites are a few, or all of them where CASTLE_SITES says so, as

@@ -1,4 +1,4 @@
-package publish
+package report
 
 // warningRows are the report's lines about what in the site was found to be worth mending. Each warning is a sentence with its
 // fix; nothing of the publish depends on it.

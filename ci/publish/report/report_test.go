@@ -1,20 +1,14 @@
-package publish
+package report
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/publish/gitops"
-	"tazlab.net/castle/ci/publish/manifest"
+	"tazlab.net/castle/ci/base/rendering/renderingtest"
 )
-
-var update = flag.Bool("update", false, "write the golden files of testdata anew")
 
 const (
 	oldDigest = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
@@ -34,7 +28,7 @@ func sample() Result {
 		},
 		Image: Image{Repository: "tazzo/tazlab.net", Tag: "blog-5d6e7f8", Digest: newDigest, UploadedBytes: 123_456},
 		GitOps: GitOps{
-			Repository: "https://example.org/tazlab-k8s.git", Branch: "main", Path: manifestPath, Commit: commitSHA,
+			Repository: "https://example.org/tazlab-k8s.git", Branch: "main", Path: "apps/base/hugo-blog/hugo-blog.yaml", Commit: commitSHA,
 			Changed: true, Line: 18, Attempts: 1,
 			Old: `          image: "tazzo/tazlab.net:blog-1a2b3c4"`, New: `          image: "tazzo/tazlab.net:blog-5d6e7f8"`,
 		},
@@ -101,59 +95,7 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 	} {
 		result := sample()
 		change(&result)
-		mustRead(t, name, result)
-	}
-}
-
-func TestAHistoryReadsAsItsGoldenFile(t *testing.T) {
-	reference := func(tag, digest string) manifest.Reference {
-		return manifest.Reference{Repository: "tazzo/tazlab.net", Tag: tag, Digest: digest}
-	}
-	at := func(hour int) time.Time { return time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC) }
-	mustRead(t, "history", History{
-		{
-			Commit: commitSHA, Time: at(12), Author: "castle", Action: gitops.Rollback, SourceCommit: oldSHA, Digest: oldDigest,
-			SourceRepository: "https://example.org/blog.git", Old: reference("blog-5d6e7f8", ""), New: reference("blog-1a2b3c4", ""),
-		},
-		{
-			Commit: newSHA, Time: at(11), Author: "castle", Action: gitops.Publish, SourceCommit: newSHA, Digest: newDigest,
-			SourceRepository: "https://example.org/blog.git", Old: reference("", newDigest), New: reference("blog-5d6e7f8", ""),
-		},
-		{Commit: oldSHA, Time: at(10), Author: "A | B `c`", Old: reference("blog-by-hand", ""), New: reference("", newDigest)},
-		{Commit: commitSHA, Time: at(9), Author: "Some Person", Old: manifest.Reference{}, New: reference("blog-by-hand", "")},
-		{Commit: newSHA, Time: at(8), Author: "Some Person", Old: reference("blog-older", ""), New: manifest.Reference{}},
-	})
-	mustRead(t, "history-empty", History(nil))
-}
-
-// mustRead compares all formats of a result with the golden files of that name.
-func mustRead(t *testing.T, name string, result rendering.Result) {
-	t.Helper()
-	for format, extension := range map[string]string{"text": ".txt", "json": ".json", "markdown": ".md"} {
-		t.Run(name+" as "+format, func(t *testing.T) {
-			got, err := rendering.As(format, result)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, line := range strings.Split(got, "\n") {
-				if strings.TrimRight(line, " \t") != line {
-					t.Errorf("line %d ends in a space: %q", i+1, line)
-				}
-			}
-			file := filepath.Join("testdata", name+extension)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("%s differs; look at it, and run with -update if it shall be so. Got\n%s", file, got)
-			}
-		})
+		renderingtest.MustRead(t, name, result)
 	}
 }
 
@@ -171,29 +113,15 @@ func TestAJSONReportIsReadBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestTheHistoryOfARealRepositoryNamesWhatWasDoneByHand(t *testing.T) {
+func TestAStepIsReadFromText(t *testing.T) {
 	t.Parallel()
-	w, older, _ := published(t)
-	w.commitByHand(t, "Hurry", strings.ReplaceAll(w.manifest(t), ":blog-5d6e7f8", ":blog-by-hand"))
-	if _, err := Rollback(t.Context(), w.rollbackTo("1a2b3c4")); err != nil {
-		t.Fatal(err)
+	step, err := ParseStep("build the site with Hugo=1.5s")
+	if err != nil || step != (Step{"build the site with Hugo", 1.5}) {
+		t.Errorf("%+v, %v", step, err)
 	}
-	text, err := rendering.As("json", w.history(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var records []record
-	if err := json.Unmarshal([]byte(text), &records); err != nil {
-		t.Fatal(err)
-	}
-	var actions []string
-	for _, r := range records {
-		actions = append(actions, r.Action)
-	}
-	if got := strings.Join(actions, ", "); got != "rollback, by hand, publish, publish, by hand" {
-		t.Errorf("actions %s", got)
-	}
-	if records[0].New != w.image()+":blog-1a2b3c4" || records[0].Digest != older.Image.Digest || records[1].Author != "Some Person" {
-		t.Errorf("%+v", records[:2])
+	for _, text := range []string{"", "build", "build=", "build=fast", "=1s"} {
+		if _, err := ParseStep(text); err == nil || !strings.Contains(err.Error(), "want name=duration") {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }

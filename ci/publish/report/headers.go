@@ -1,4 +1,4 @@
-package publish
+package report
 
 import (
 	"encoding/json"

@@ -1,4 +1,6 @@
-package publish
+// Package report is what a publish or a rollback did, the wait for its rollout included: as a person reads it, as a program,
+// and in GitHub's job summary.
+package report
 
 import (
 	"fmt"
@@ -7,6 +9,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish/gitops"
 )
 
 // Result is what a publish did, or in a dry run what it would do. Its JSON
@@ -23,7 +26,7 @@ type Result struct {
 	// Headers are there where it is known what the image sends.
 	Headers *Headers `json:"headers,omitempty"`
 	// Rollout is there where it was waited for.
-	Rollout *RolloutReport `json:"rollout,omitempty"`
+	Rollout *Rollout `json:"rollout,omitempty"`
 	// Warnings say what in the site is worth mending, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 	Steps    []Step   `json:"steps"`
@@ -68,6 +71,21 @@ type GitOps struct {
 	Attempts int    `json:"attempts"`
 }
 
+// GitOpsOf is what an update of the manifest with that path came to.
+func GitOpsOf(repository gitops.Repository, path string, updated gitops.UpdateResult) GitOps {
+	return GitOps{
+		Repository: repository.URL,
+		Branch:     updated.Branch,
+		Path:       path,
+		Commit:     updated.Commit,
+		Changed:    updated.Changed,
+		Line:       updated.Change.Line,
+		Old:        updated.Change.OldLine,
+		New:        updated.Change.NewLine,
+		Attempts:   updated.Attempts,
+	}
+}
+
 // Step is a part of the run and how long it took.
 type Step struct {
 	Name    string  `json:"name"`
@@ -83,6 +101,14 @@ func ParseStep(text string) (Step, error) {
 		return Step{}, fmt.Errorf("%q is no step: want name=duration, such as build=1.2s", text)
 	}
 	return Step{Name: name, Seconds: took.Seconds()}, nil
+}
+
+// Step runs one step and takes down how long it took.
+func (r *Result) Step(name string, do func() error) error {
+	start := time.Now()
+	err := do()
+	r.Steps = append(r.Steps, Step{Name: name, Seconds: time.Since(start).Seconds()})
+	return err
 }
 
 // headline says in one sentence what happened.
@@ -123,7 +149,7 @@ func (r Result) rows() []row {
 		image = "not in the registry yet"
 	}
 	rows := []row{
-		{"commit", strings.TrimSpace(short(r.Source.Commit) + " " + r.Source.Subject)},
+		{"commit", strings.TrimSpace(rendering.ShortSHA(r.Source.Commit) + " " + r.Source.Subject)},
 		{"image", r.Image.Repository + ":" + r.Image.Tag},
 		{"digest", r.Image.Digest},
 		{"registry", image},
@@ -133,7 +159,7 @@ func (r Result) rows() []row {
 	}
 	rows = append(rows, row{"manifest", r.GitOps.Repository + " " + r.GitOps.Branch + " " + r.GitOps.Path})
 	if r.GitOps.Changed && r.GitOps.Commit != "" {
-		commit := short(r.GitOps.Commit)
+		commit := rendering.ShortSHA(r.GitOps.Commit)
 		if r.GitOps.Attempts > 1 {
 			commit += fmt.Sprintf(" (pushed at attempt %d, others were faster)", r.GitOps.Attempts)
 		}
@@ -205,8 +231,6 @@ func hunk(first int, lines []string) string {
 func marked(mark string, lines []string) string {
 	return mark + strings.Join(lines, "\n"+mark) + "\n"
 }
-
-func short(sha string) string { return sha[:min(len(sha), 12)] }
 
 // bytes writes a size in the unit that fits.
 func bytes(n int64) string {

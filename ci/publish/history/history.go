@@ -1,4 +1,5 @@
-package publish
+// Package history lists what was published when, as the GitOps repository knows it, changes by hand included.
+package history
 
 import (
 	"encoding/json"
@@ -11,8 +12,8 @@ import (
 	"tazlab.net/castle/ci/publish/gitops"
 )
 
-// History is what was published when, newest first.
-type History gitops.Entries
+// List is what was published when, newest first.
+type List gitops.Entries
 
 // record is the JSON form of one entry.
 type record struct {
@@ -30,9 +31,9 @@ type record struct {
 // byHand stands for the action of a commit that castle did not make.
 const byHand = "by hand"
 
-func (h History) records() []record {
-	records := make([]record, len(h))
-	for i, entry := range h {
+func (l List) records() []record {
+	records := make([]record, len(l))
+	for i, entry := range l {
 		action := string(entry.Action)
 		if action == "" {
 			action = byHand
@@ -48,33 +49,33 @@ func (h History) records() []record {
 const nothingPublished = "Nothing was published yet.\n"
 
 // MarshalJSON is a list of records, empty where nothing was published.
-func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.records()) }
+func (l List) MarshalJSON() ([]byte, error) { return json.Marshal(l.records()) }
 
 // Text is the history as a table.
-func (h History) Text() string {
-	if len(h) == 0 {
+func (l List) Text() string {
+	if len(l) == 0 {
 		return nothingPublished
 	}
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TIME (UTC)\tACTION\tIMAGE\tSOURCE\tGITOPS COMMIT\tAUTHOR")
-	for _, r := range h.records() {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.DateTime), r.Action, orDash(r.New), orDash(short(r.Source)), short(r.Commit), r.Author)
+	for _, r := range l.records() {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.DateTime), r.Action, orDash(r.New), orDash(rendering.ShortSHA(r.Source)), rendering.ShortSHA(r.Commit), r.Author)
 	}
 	table.Flush()
 	return b.String()
 }
 
 // Markdown is the same table for GitHub's job summary.
-func (h History) Markdown() string {
-	if len(h) == 0 {
+func (l List) Markdown() string {
+	if len(l) == 0 {
 		return nothingPublished
 	}
 	var b strings.Builder
 	b.WriteString("| time (UTC) | action | image | source | gitops commit | author |\n|---|---|---|---|---|---|\n")
-	for _, r := range h.records() {
+	for _, r := range l.records() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.Time.Format(time.DateTime), r.Action,
-			rendering.Code(orDash(r.New)), rendering.Code(orDash(short(r.Source))), rendering.Code(short(r.Commit)), rendering.Code(r.Author))
+			rendering.Code(orDash(r.New)), rendering.Code(orDash(rendering.ShortSHA(r.Source))), rendering.Code(rendering.ShortSHA(r.Commit)), rendering.Code(r.Author))
 	}
 	return b.String()
 }

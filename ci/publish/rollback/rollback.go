@@ -1,4 +1,6 @@
-package publish
+// Package rollback points the manifest at an image that was published before, after making sure that the registry still has
+// it, and has it unchanged. Nothing is built.
+package rollback
 
 import (
 	"cmp"
@@ -6,12 +8,14 @@ import (
 	"fmt"
 	"time"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/report"
 )
 
-// RollbackOptions say to which earlier image the manifest goes back.
-type RollbackOptions struct {
+// Options say to which earlier image the manifest goes back.
+type Options struct {
 	// To is the source commit of the earlier image, 4 digits or more.
 	To string
 	// Image is the image's repository.
@@ -22,21 +26,18 @@ type RollbackOptions struct {
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
 	// Waiter is asked for the rollout of the earlier image; nil: nobody waits for it.
-	Waiter Waiter
+	Waiter report.Waiter
 }
 
-// Rollback points the manifest at an image that was published before, after
-// making sure that the registry still has it, and has it unchanged. Nothing is
-// built. A *RolloutError says that the manifest names the earlier image
-// nevertheless.
-func Rollback(ctx context.Context, o RollbackOptions) (result Result, err error) {
+// Run rolls back. A *report.RolloutError says that the manifest names the earlier image nevertheless.
+func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	began := time.Now()
 	o.Update.Selector.Image = o.Image
-	result = Result{Rollback: true, DryRun: o.Update.DryRun}
+	result = report.Result{Rollback: true, DryRun: o.Update.DryRun}
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
 	var earlier gitops.Entry
-	err = result.step("read the history", func() error {
+	err = result.Step("read the history", func() error {
 		entries, err := gitops.History(ctx, o.Repository, o.Update.Path, o.Update.Selector, 0)
 		if err != nil {
 			return err
@@ -46,7 +47,7 @@ func Rollback(ctx context.Context, o RollbackOptions) (result Result, err error)
 		}
 		if earlier.New.Tag == "" {
 			return fmt.Errorf("the GitOps commit %s wrote only a digest, %s, and no tag to go back to: revert that manifest by hand",
-				short(earlier.Commit), earlier.New.Digest)
+				rendering.ShortSHA(earlier.Commit), earlier.New.Digest)
 		}
 		return nil
 	})
@@ -55,8 +56,8 @@ func Rollback(ctx context.Context, o RollbackOptions) (result Result, err error)
 	}
 
 	reference := o.Image + ":" + earlier.New.Tag
-	result.Image = Image{Repository: o.Image, Tag: earlier.New.Tag, AlreadyThere: true}
-	err = result.step("find the image", func() error {
+	result.Image = report.Image{Repository: o.Image, Tag: earlier.New.Tag, AlreadyThere: true}
+	err = result.Step("find the image", func() error {
 		found, err := imagepush.Lookup(ctx, o.Registry, reference)
 		if err != nil {
 			return fmt.Errorf("the image to roll back to: %w", err)
@@ -65,7 +66,7 @@ func Rollback(ctx context.Context, o RollbackOptions) (result Result, err error)
 		if recorded := cmp.Or(earlier.Digest, earlier.New.Digest); recorded != "" && recorded != found {
 			return fmt.Errorf("%s is no longer what was published: the GitOps commit %s recorded %s, the registry has %s; "+
 				"publish that commit again under another tag prefix, or roll back to another one",
-				reference, short(earlier.Commit), recorded, found)
+				reference, rendering.ShortSHA(earlier.Commit), recorded, found)
 		}
 		result.Image.Digest = found
 		return nil
@@ -78,14 +79,14 @@ func Rollback(ctx context.Context, o RollbackOptions) (result Result, err error)
 	update.Action = gitops.Rollback
 	update.Tag, update.Digest = earlier.New.Tag, result.Image.Digest
 	update.SourceCommit, update.SourceRepository = earlier.SourceCommit, earlier.SourceRepository
-	result.Source = Source{Commit: earlier.SourceCommit, Repository: earlier.SourceRepository}
+	result.Source = report.Source{Commit: earlier.SourceCommit, Repository: earlier.SourceRepository}
 	if earlier.SourceCommit == "" {
 		result.Source.Commit = o.To
 	}
 	var named string // the image as the manifest has it
-	err = result.step("update the manifest", func() error {
+	err = result.Step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
-		result.GitOps = gitOpsOf(o.Repository, update.Path, updated)
+		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
 		named = updated.Change.New.String()
 		return err
 	})
@@ -93,6 +94,6 @@ func Rollback(ctx context.Context, o RollbackOptions) (result Result, err error)
 	if err != nil || o.Waiter == nil || o.Update.DryRun {
 		return result, err
 	}
-	err = result.waitRollout(ctx, o.Waiter, named)
+	err = result.WaitRollout(ctx, o.Waiter, named)
 	return result, err
 }

@@ -1,4 +1,4 @@
-package publish
+package report
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ type Waiter interface {
 	// Wait waits until the Deployment of the GitOps repository's commit, or of one that was pushed after it, is
 	// available with the image. Empty ones stand for whatever is newest. Seconds are the caller's to set; what is known
 	// comes back with an error too.
-	Wait(ctx context.Context, commit, image string) (RolloutReport, error)
+	Wait(ctx context.Context, commit, image string) (Rollout, error)
 }
 
-// RolloutReport is what became of a published image in a cluster. Its JSON form is part of the interface.
-type RolloutReport struct {
+// Rollout is what became of a published image in a cluster. Its JSON form is part of the interface.
+type Rollout struct {
 	// Available says that the Deployment runs the image with all its pods.
 	Available bool `json:"available"`
 	// Cluster is the cluster's name, empty where only a kubeconfig is known.
@@ -41,7 +41,7 @@ type RolloutReport struct {
 
 // Wait waits, and takes down how long it took since the given moment. The report is never nil, and complete; the error
 // is an *UnseenError.
-func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.Time) (*RolloutReport, error) {
+func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.Time) (*Rollout, error) {
 	rollout, err := waiter.Wait(ctx, commit, image)
 	rollout.Seconds = time.Since(since).Seconds()
 	rollout.Available = err == nil
@@ -53,11 +53,11 @@ func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.T
 	return &rollout, &UnseenError{Rollout: rollout, err: err}
 }
 
-// waitRollout waits for what was pushed a moment ago: the commit of the GitOps repository, and the image as the manifest
+// WaitRollout waits for what was pushed a moment ago: the commit of the GitOps repository, and the image as the manifest
 // names it.
-func (r *Result) waitRollout(ctx context.Context, waiter Waiter, image string) error {
+func (r *Result) WaitRollout(ctx context.Context, waiter Waiter, image string) error {
 	pushed := time.Now()
-	err := r.step("wait for the rollout", func() (err error) {
+	err := r.Step("wait for the rollout", func() (err error) {
 		r.Rollout, err = Wait(ctx, waiter, r.GitOps.Commit, image, pushed)
 		return err
 	})
@@ -69,7 +69,7 @@ func (r *Result) waitRollout(ctx context.Context, waiter Waiter, image string) e
 
 // UnseenError is a rollout that was not seen. What was published before is published nevertheless.
 type UnseenError struct {
-	Rollout RolloutReport
+	Rollout Rollout
 	// Published says what had been published, empty where nothing was to be.
 	Published string
 	err       error
@@ -88,10 +88,10 @@ func (e *UnseenError) Unwrap() error { return e.err }
 // done says what a run published or went back to, for a reader who learns at the same time that something else went wrong.
 func (r *Result) done() string {
 	return fmt.Sprintf("the image %s is in the registry, and the manifest on branch %s names it (GitOps commit %s)",
-		r.Image.Reference(), r.GitOps.Branch, short(r.GitOps.Commit))
+		r.Image.Reference(), r.GitOps.Branch, rendering.ShortSHA(r.GitOps.Commit))
 }
 
-func (r RolloutReport) on() string {
+func (r Rollout) on() string {
 	if r.Cluster == "" {
 		return ""
 	}
@@ -99,7 +99,7 @@ func (r RolloutReport) on() string {
 }
 
 // headline says in one sentence what happened.
-func (r RolloutReport) headline() string {
+func (r Rollout) headline() string {
 	if r.Available {
 		return fmt.Sprintf("%s is available%s", r.Deployment, r.on())
 	}
@@ -107,7 +107,7 @@ func (r RolloutReport) headline() string {
 }
 
 // rows are the lines of a publish's report: pushed says that something had been pushed to roll out.
-func (r RolloutReport) rows(pushed bool) []row {
+func (r Rollout) rows(pushed bool) []row {
 	outcome := r.headline()
 	after := fmt.Sprintf("%.2f s", r.Seconds)
 	if pushed {
@@ -127,7 +127,7 @@ func (r RolloutReport) rows(pushed bool) []row {
 }
 
 // trouble is each problem on a row of its own, and the way on.
-func (r RolloutReport) trouble() []row {
+func (r Rollout) trouble() []row {
 	var rows []row
 	name := "problem"
 	for line := range strings.Lines(r.Problem) {
@@ -138,7 +138,7 @@ func (r RolloutReport) trouble() []row {
 }
 
 // table are the lines of a wait's own report.
-func (r RolloutReport) table() []row {
+func (r Rollout) table() []row {
 	rows := []row{{"revision", cmp.Or(r.Revision, "not seen")}}
 	if r.Image != "" {
 		rows = append(rows, row{"image", r.Image})
@@ -151,7 +151,7 @@ func (r RolloutReport) table() []row {
 }
 
 // Text is a wait's report for a person.
-func (r RolloutReport) Text() string {
+func (r Rollout) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.headline())
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -163,7 +163,7 @@ func (r RolloutReport) Text() string {
 }
 
 // Markdown is a wait's report for GitHub's job summary.
-func (r RolloutReport) Markdown() string {
+func (r Rollout) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n| | |\n|---|---|\n", r.headline())
 	for _, row := range r.table() {

@@ -1,0 +1,32 @@
+package publishtest
+
+import (
+	"context"
+	"testing"
+
+	"tazlab.net/castle/ci/publish/report"
+)
+
+// Cluster is one that follows a world's GitOps repository: it takes down what it was asked for, and what the repository
+// said at that moment.
+type Cluster struct {
+	T     *testing.T
+	World *World
+	Fails error // nil: the image is rolled out
+
+	// Commit and Image are what was asked for last, Tip and Manifest those of the main branch then.
+	Commit, Image string
+	Tip, Manifest string
+	Asked         int // how often
+}
+
+// WaitRollout implements report.Waiter.
+func (c *Cluster) Wait(_ context.Context, commit, image string) (report.Rollout, error) {
+	c.Asked++
+	c.Commit, c.Image, c.Tip, c.Manifest = commit, image, c.World.Tip(c.T), c.World.Manifest(c.T)
+	rollout := report.Rollout{Cluster: "blue", Deployment: "blog/hugo-blog", Again: "dagger call wait-blog --cluster blue"}
+	if c.Fails == nil {
+		rollout.Revision, rollout.Image = "main@sha1:"+commit, image
+	}
+	return rollout, c.Fails
+}
