@@ -21,6 +21,19 @@ func writeSass(t *tree) error {
 	if err := t.copy(filepath.Join(docsy, "assets/_vendor/bootstrap/scss"), "assets/scss/bootstrap/vendor"); err != nil {
 		return err
 	}
+	if err := t.write(bare("Sass", "sass", `{{ with resources.Get "scss/main.scss" | css.Sass (dict "transpiler" "dartsass" "outputStyle" "compressed" "silenceDeprecations" (slice "color-functions" "mixed-decls")) | fingerprint }}
+<link rel="stylesheet" href="{{ .RelPermalink }}" integrity="{{ .Data.Integrity }}">
+{{ end }}`,
+		`<body>
+<nav class="navbar"><div class="container"><a class="navbar-brand" href="/">Sass</a>
+<button class="navbar-toggler" type="button" data-bs-toggle="collapse" data-bs-target="#menu" aria-label="Menu"><span class="navbar-toggler-icon"></span></button>
+<div class="collapse navbar-collapse" id="menu"><a class="nav-link" href="/posts/">Posts</a></div></div></nav>
+<main class="container">{{ block "main" . }}{{ .Content }}{{ end }}</main>
+{{ with resources.Get "js/bootstrap/bootstrap.bundle.min.js" | fingerprint }}<script src="{{ .RelPermalink }}" integrity="{{ .Data.Integrity }}"></script>{{ end }}
+</body>`,
+		`<h1>{{ .Title }}</h1><p class="lead" style="max-width: 60ch">{{ .Content }}</p>{{ range .Pages }}<p><a href="{{ .RelPermalink }}">{{ .Title }}</a></p>{{ end }}`)); err != nil {
+		return err
+	}
 	return t.write(map[string]string{
 		"go.mod": "module example.org/sass\n\ngo 1.22\n\nrequire github.com/twbs/bootstrap v5.3.3+incompatible // indirect\n",
 		"hugo.toml": `baseURL = "https://example.org/"
@@ -36,28 +49,5 @@ source = "dist/js"
 target = "assets/js/bootstrap"
 `,
 		"assets/scss/main.scss": "@use \"bootstrap/bootstrap\";\n.lead { color: bootstrap.$teal; }\n",
-		"layouts/baseof.html": `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ .Title }}</title>
-{{ with resources.Get "scss/main.scss" | css.Sass (dict "transpiler" "dartsass" "outputStyle" "compressed" "silenceDeprecations" (slice "color-functions" "mixed-decls")) | fingerprint }}
-<link rel="stylesheet" href="{{ .RelPermalink }}" integrity="{{ .Data.Integrity }}">
-{{ end }}
-</head>
-<body>
-<nav class="navbar"><div class="container"><a class="navbar-brand" href="/">Sass</a>
-<button class="navbar-toggler" type="button" data-bs-toggle="collapse" data-bs-target="#menu" aria-label="Menu"><span class="navbar-toggler-icon"></span></button>
-<div class="collapse navbar-collapse" id="menu"><a class="nav-link" href="/posts/">Posts</a></div></div></nav>
-<main class="container">{{ block "main" . }}{{ .Content }}{{ end }}</main>
-{{ with resources.Get "js/bootstrap/bootstrap.bundle.min.js" | fingerprint }}<script src="{{ .RelPermalink }}" integrity="{{ .Data.Integrity }}"></script>{{ end }}
-</body>
-</html>
-`,
-		"layouts/all.html":        `{{ define "main" }}<h1>{{ .Title }}</h1><p class="lead" style="max-width: 60ch">{{ .Content }}</p>{{ range .Pages }}<p><a href="{{ .RelPermalink }}">{{ .Title }}</a></p>{{ end }}{{ end }}`,
-		"content/_index.md":       "---\ntitle: Sass\n---\n",
-		"content/posts/_index.md": "---\ntitle: Posts\n---\n",
-		"content/posts/one.md":    article("One", []string{"sass"}, "A text."),
 	})
 }

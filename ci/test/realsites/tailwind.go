@@ -14,6 +14,15 @@ var tailwind = Site{
 var tailwindLock string
 
 func writeTailwind(t *tree) error {
+	if err := t.write(bare("Tailwind", "css", `{{ with (templates.Defer (dict "key" "global")) }}
+{{ with resources.Get "css/main.css" | css.TailwindCSS (dict "minify" true) | fingerprint }}
+<link rel="stylesheet" href="{{ .RelPermalink }}" integrity="{{ .Data.Integrity }}">
+{{ end }}
+{{ end }}`,
+		`<body class="bg-white text-gray-900"><main class="mx-auto max-w-prose p-4">{{ block "main" . }}{{ .Content }}{{ end }}</main></body>`,
+		`<h1 class="text-3xl font-bold">{{ .Title }}</h1>{{ .Content }}{{ range .Pages }}<p><a class="underline" href="{{ .RelPermalink }}">{{ .Title }}</a></p>{{ end }}`)); err != nil {
+		return err
+	}
 	return t.write(map[string]string{
 		"package.json": `{
   "name": "tailwind",
@@ -45,24 +54,5 @@ source = "hugo_stats.json"
 target = "assets/notwatching/hugo_stats.json"
 `,
 		"assets/css/main.css": "@import \"tailwindcss\";\n@source \"hugo_stats.json\";\n",
-		"layouts/baseof.html": `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ .Title }}</title>
-{{ with (templates.Defer (dict "key" "global")) }}
-{{ with resources.Get "css/main.css" | css.TailwindCSS (dict "minify" true) | fingerprint }}
-<link rel="stylesheet" href="{{ .RelPermalink }}" integrity="{{ .Data.Integrity }}">
-{{ end }}
-{{ end }}
-</head>
-<body class="bg-white text-gray-900"><main class="mx-auto max-w-prose p-4">{{ block "main" . }}{{ .Content }}{{ end }}</main></body>
-</html>
-`,
-		"layouts/all.html":        `{{ define "main" }}<h1 class="text-3xl font-bold">{{ .Title }}</h1>{{ .Content }}{{ range .Pages }}<p><a class="underline" href="{{ .RelPermalink }}">{{ .Title }}</a></p>{{ end }}{{ end }}`,
-		"content/_index.md":       "---\ntitle: Tailwind\n---\n",
-		"content/posts/_index.md": "---\ntitle: Posts\n---\n",
-		"content/posts/one.md":    article("One", []string{"css"}, "A text."),
 	})
 }
