@@ -2,16 +2,13 @@
 package renderingtest
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/golden"
 	"tazlab.net/castle/ci/base/rendering"
 )
-
-var update = flag.Bool("update", false, "write the golden files of testdata anew")
 
 // MustRead compares all formats of a result with the golden files testdata/NAME.txt, .json and .md.
 func MustRead(t *testing.T, name string, result rendering.Result) {
@@ -27,19 +24,7 @@ func MustRead(t *testing.T, name string, result rendering.Result) {
 					t.Errorf("line %d ends in a space: %q", i+1, line)
 				}
 			}
-			file := filepath.Join("testdata", name+extension)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("%s differs; look at it, and run with -update if it shall be so. Got\n%s", file, got)
-			}
+			golden.Match(t, filepath.Join("testdata", name+extension), got)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -280,7 +281,7 @@ func TestMistakesAreToldAllAtOnce(t *testing.T) {
 }
 
 func TestASiteThatIsNotServedIsToldOnce(t *testing.T) {
-	folder := writeSite(t, "-- index.html --\n"+head)
+	folder := sitetest.Unpack(t, "-- index.html --\n"+head)
 	_, err := Check(t.Context(), Options{URL: "http://127.0.0.1:1", Dir: folder, Program: needs.Command(t, "chromium", Programs...)})
 	if err == nil || !strings.Contains(err.Error(), "the site is not served") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("%v", err)

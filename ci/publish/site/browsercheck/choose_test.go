@@ -1,54 +1,30 @@
 package browsercheck
 
 import (
-	"flag"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
+	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
 var blog = &url.URL{Scheme: "https", Host: "blog.example", Path: "/"}
 
-var update = flag.Bool("update", false, "write the expected choices anew")
-
-// Each archive is a built site; its comment says what is to be seen, and its last file, want, the pages that are chosen.
+// What is found in a golden site are the pages that are chosen of it.
 func TestAPageOfEachKindIsChosen(t *testing.T) {
-	archives, err := filepath.Glob("testdata/choose/*.txtar")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("%d archives, %v", len(archives), err)
-	}
-	for _, name := range archives {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			last := len(archive.Files) - 1
-			want, site := string(archive.Files[last].Data), *archive
-			site.Files = site.Files[:last]
-			chosen, err := choose(t.Context(), writeSite(t, string(txtar.Format(&site))), blog, DefaultPages)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got strings.Builder
-			for _, page := range chosen.pages {
-				fmt.Fprintln(&got, page)
-			}
-			if *update {
-				archive.Files[last].Data = []byte(got.String())
-				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got.String() != want {
-				t.Errorf("chosen are\n%swant\n%s", &got, want)
-			}
-		})
-	}
+	sitetest.Golden(t, "choose/*.txtar", func(t *testing.T, _, dir string) string {
+		chosen, err := choose(t.Context(), dir, blog, DefaultPages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pages strings.Builder
+		for _, page := range chosen.pages {
+			fmt.Fprintln(&pages, page)
+		}
+		return pages.String()
+	})
 }
 
 var letters = strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8", "i", "9", "j")
@@ -84,7 +60,7 @@ func large(articles int) string {
 }
 
 func TestALargeSiteGivesAFewPages(t *testing.T) {
-	chosen, err := choose(t.Context(), writeSite(t, large(900)), blog, DefaultPages)
+	chosen, err := choose(t.Context(), sitetest.Unpack(t, large(900)), blog, DefaultPages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +79,7 @@ func TestALargeSiteGivesAFewPages(t *testing.T) {
 }
 
 func TestPagesThatAreTooManyAreCounted(t *testing.T) {
-	folder := writeSite(t, large(100))
+	folder := sitetest.Unpack(t, large(100))
 	all, err := choose(t.Context(), folder, blog, DefaultPages)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -79,7 +80,7 @@ func shortFolder(t *testing.T) string {
 // killing checks a site of which opening /victim/ ends processes of the browser, as often as told.
 func killing(t *testing.T, times int, texts ...string) Report {
 	t.Helper()
-	folder := writeSite(t, "-- index.html --\n"+head+"home\n-- victim/index.html --\n"+head+"<canvas></canvas>\n-- other/index.html --\n"+head+"<form></form>\n")
+	folder := sitetest.Unpack(t, "-- index.html --\n"+head+"home\n-- victim/index.html --\n"+head+"<canvas></canvas>\n-- other/index.html --\n"+head+"<form></form>\n")
 	temporary := shortFolder(t)
 	t.Setenv("TMPDIR", temporary)
 	files := http.FileServer(http.Dir(folder))
@@ -131,7 +132,7 @@ func TestMain(m *testing.M) {
 
 func TestNoBrowserOutlivesTheCheck(t *testing.T) {
 	needs.Command(t, "chromium", Programs...)
-	folder := writeSite(t, "-- index.html --\n"+head+"<script src=/slow.js></script>")
+	folder := sitetest.Unpack(t, "-- index.html --\n"+head+"<script src=/slow.js></script>")
 	asked := make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow.js" {

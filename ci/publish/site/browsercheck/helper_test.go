@@ -9,28 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
+	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
 // strict is the policy that castle's image has by itself.
 const strict = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
-
-func writeSite(t *testing.T, files string) string {
-	t.Helper()
-	folder := t.TempDir()
-	for _, file := range txtar.Parse([]byte(files)).Files {
-		name := filepath.Join(folder, filepath.FromSlash(file.Name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, file.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return folder
-}
 
 // serve is a server of a folder with headers, as the published image is one.
 func serve(t *testing.T, folder string, headers map[string]string) string {
@@ -59,7 +43,7 @@ func serve(t *testing.T, folder string, headers map[string]string) string {
 // look checks a site as one behind a policy, without a network.
 func look(t *testing.T, files string, change func(*Options)) Report {
 	t.Helper()
-	folder := writeSite(t, files)
+	folder := sitetest.Unpack(t, files)
 	o := Options{
 		URL: serve(t, folder, map[string]string{"Content-Security-Policy": strict, "X-Frame-Options": "DENY"}), Dir: folder, Offline: true,
 		Program: needs.Command(t, "chromium", Programs...), Widths: []int{1280},

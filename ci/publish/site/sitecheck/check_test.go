@@ -2,12 +2,10 @@ package sitecheck
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,52 +15,21 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
-var update = flag.Bool("update", false, "write the reports into the golden sites")
-
-// TestGoldenSites checks every site of testdata. An archive begins with the sentence it proves, holds the files of a site, and
-// ends with the report it must give.
+// TestGoldenSites checks every site of testdata.
 func TestGoldenSites(t *testing.T) {
-	archives, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("no golden sites: %v", err)
-	}
-	for _, name := range archives {
-		archive, err := txtar.ParseFile(name)
+	sitetest.Golden(t, "*.txtar", func(t *testing.T, comment, dir string) string {
+		options := goldenOptions(comment)
+		options.Dir = dir
+		report, err := Check(t.Context(), options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		options, sentence := goldenOptions(string(archive.Comment))
-		t.Run(sentence, func(t *testing.T) {
-			t.Parallel()
-			options.Dir = t.TempDir()
-			want := ""
-			files := archive.Files
-			if last := len(files) - 1; files[last].Name == "want" {
-				want = string(files[last].Data)
-				files = files[:last]
-			}
-			for _, file := range files {
-				writeFile(t, filepath.Join(options.Dir, file.Name), string(file.Data))
-			}
-			report, err := Check(t.Context(), options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if *update {
-				archive.Files = append(slices.Clip(files), txtar.File{Name: "want", Data: []byte(everyFinding(report))})
-				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got := everyFinding(report); got != want {
-				t.Errorf("%s: report\n%s\nwant\n%s", name, got, want)
-			}
-		})
-	}
+		return everyFinding(report)
+	})
 }
 
 // everyFinding is a report that groups nothing: each finding with its severity, its rule and, after a colon, its cause.
@@ -75,11 +42,10 @@ func everyFinding(report Report) string {
 	return text.String()
 }
 
-// goldenOptions reads the comment of a golden site: a sentence, then lines "base: URL" and "languages: a b".
-func goldenOptions(comment string) (options Options, sentence string) {
-	options.BaseURL = "https://example.org/"
-	sentence, rest, _ := strings.Cut(comment, "\n")
-	for line := range strings.Lines(rest) {
+// goldenOptions reads what the comment of a golden site says below its sentence: lines "base: URL" and "languages: a b".
+func goldenOptions(comment string) Options {
+	options := Options{BaseURL: "https://example.org/"}
+	for line := range strings.Lines(comment) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch key {
 		case "base":
@@ -88,26 +54,7 @@ func goldenOptions(comment string) (options Options, sentence string) {
 			options.Languages = strings.Fields(value)
 		}
 	}
-	return options, sentence
-}
-
-func writeFile(t *testing.T, name, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func writeSite(t *testing.T, files map[string]string) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	for name, content := range files {
-		writeFile(t, filepath.Join(dir, name), content)
-	}
-	return dir
+	return options
 }
 
 func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
@@ -145,7 +92,7 @@ func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
 const goodPage = "<!doctype html><html lang=en><meta charset=utf-8><title>Page</title>"
 
 func TestTheReportIsReadByProgramsToo(t *testing.T) {
-	dir := writeSite(t, map[string]string{"index.html": goodPage + `<a href="/missing/">x</a><h1>a</h1><h3>b</h3>`})
+	dir := sitetest.New(t, map[string]string{"index.html": goodPage + `<a href="/missing/">x</a><h1>a</h1><h3>b</h3>`})
 	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/"})
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +114,7 @@ func TestTheReportIsReadByProgramsToo(t *testing.T) {
 }
 
 func TestAReportWithoutFindingsHasEmptyListsForPrograms(t *testing.T) {
-	dir := writeSite(t, map[string]string{"index.html": goodPage})
+	dir := sitetest.New(t, map[string]string{"index.html": goodPage})
 	report, err := Check(t.Context(), Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +126,7 @@ func TestAReportWithoutFindingsHasEmptyListsForPrograms(t *testing.T) {
 }
 
 func TestWithoutABaseURLTheHomePageTellsTheSitesAddress(t *testing.T) {
-	dir := writeSite(t, map[string]string{
+	dir := sitetest.New(t, map[string]string{
 		"index.html": goodPage + `<link rel=canonical href=https://own.example/><a href="https://own.example/missing/">x</a>` +
 			`<img src="https://own.example/missing.png" alt=""><img src="https://other.example/a.png" alt="">`,
 	})
@@ -195,7 +142,7 @@ func TestWithoutABaseURLTheHomePageTellsTheSitesAddress(t *testing.T) {
 }
 
 func TestWhatCannotBeCheckedIsAnErrorThatNamesIt(t *testing.T) {
-	good := writeSite(t, map[string]string{"index.html": goodPage})
+	good := sitetest.New(t, map[string]string{"index.html": goodPage})
 	for _, test := range []struct {
 		name    string
 		options Options
@@ -216,18 +163,8 @@ func TestWhatCannotBeCheckedIsAnErrorThatNamesIt(t *testing.T) {
 
 // FuzzPage asks only that no page makes the checker panic or loop.
 func FuzzPage(f *testing.F) {
-	archives, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range archives {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range archive.Files {
-			f.Add(file.Data)
-		}
+	for _, file := range sitetest.Files(f, "*.txtar") {
+		f.Add(file.Data)
 	}
 	s := &site{base: webref.UnknownSite}
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -57,7 +58,7 @@ func TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind(t *testing.T) {
 		t.Errorf("%d of %d rules are compared or unknowable", len(covered), len(severities))
 	}
 	checker := newHTMLValidate(t)
-	dir := writeSite(t, htmlCases(t))
+	dir := sitetest.New(t, htmlCases(t))
 	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/", Ignore: unknowable})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func newHTMLValidate(t *testing.T) htmlValidate {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeFile(t, filepath.Join(fresh, name), string(pin))
+		sitetest.Write(t, filepath.Join(fresh, name), string(pin))
 	}
 	install := exec.CommandContext(t.Context(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = fresh

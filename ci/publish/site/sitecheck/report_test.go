@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/base/rendering/renderingtest"
+	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
 // themedPage is a page as a theme's templates make it: the same mistakes on each, on a line of its own length.
@@ -33,7 +34,7 @@ func themedSite(pages int) map[string]string {
 
 func check(t *testing.T, files map[string]string, options Options) Report {
 	t.Helper()
-	options.Dir, options.BaseURL = writeSite(t, files), "https://example.org/"
+	options.Dir, options.BaseURL = sitetest.New(t, files), "https://example.org/"
 	report, err := Check(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -47,21 +48,7 @@ func TestAReportIsReadInEveryFormat(t *testing.T) {
 		Ignore:   []string{"nesting:post-*"},
 		Baseline: Baseline{ruleImgAlt: {`<img class="logo">`: {"index.html": 1, "post-002/index.html": 2, "post-009/index.html": 1}}},
 	})
-	for format, extension := range map[string]string{"text": "txt", "markdown": "md", "json": "json"} {
-		name := filepath.Join("testdata", "report."+extension)
-		got, err := rendering.As(format, report)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if *update {
-			if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want, err := os.ReadFile(name); err != nil || got != string(want) {
-			t.Errorf("%s, %v: got\n%s", name, err, got)
-		}
-	}
+	renderingtest.MustRead(t, "report", report)
 }
 
 func TestAThousandPagesWithTheSameMistakesAreAFewRows(t *testing.T) {
@@ -220,7 +207,7 @@ func TestABaselineIsTheSameWheneverItIsWrittenAndHasALineForEachFile(t *testing.
 func TestAFileThatIsNoBaselineIsRefused(t *testing.T) {
 	for _, text := range []string{"", "[]", `{"nesting": {"x": 1}}`, `{} {}`} {
 		name := filepath.Join(t.TempDir(), "baseline.json")
-		writeFile(t, name, text)
+		sitetest.Write(t, name, text)
 		if _, err := ReadBaseline(name); err == nil || !strings.Contains(err.Error(), name+" is no baseline: ") {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -1,55 +1,19 @@
 package siteheaders
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
+	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
-var update = flag.Bool("update", false, "write the headers into the golden sites")
-
-// TestGoldenSites fits headers to every site of testdata. An archive begins with the sentence it proves, holds the files of
-// a site that is served at https://example.org/, and ends with the headers it must get.
+// TestGoldenSites fits headers to every site of testdata, as one that is served at https://example.org/.
 func TestGoldenSites(t *testing.T) {
-	archives, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("no golden sites: %v", err)
-	}
-	for _, name := range archives {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(strings.TrimSpace(string(archive.Comment)), func(t *testing.T) {
-			files, want := archive.Files, ""
-			if last := len(files) - 1; files[last].Name == "want" {
-				files, want = files[:last], string(files[last].Data)
-			}
-			dir := t.TempDir()
-			for _, file := range files {
-				writeFile(t, dir, file.Name, string(file.Data))
-			}
-			got := readable(mustMake(t, Fitted, dir))
-			if *update {
-				archive.Files = append(slices.Clip(files), txtar.File{Name: "want", Data: []byte(got)})
-				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != want {
-				t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-			}
-		})
-	}
+	sitetest.Golden(t, "*.txtar", func(t *testing.T, _, dir string) string { return readable(mustMake(t, Fitted, dir)) })
 }
 
 // readable is the headers, a source of a directive that was fitted a line; what is as in the strict ones is left out.
@@ -77,17 +41,6 @@ func readable(h Headers) string {
 		fmt.Fprintf(&b, "weak: %s\n", weak)
 	}
 	return b.String()
-}
-
-func writeFile(t testing.TB, dir, name, content string) {
-	t.Helper()
-	name = filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func mustMake(t testing.TB, mode Mode, dir string) Headers {
@@ -146,7 +99,7 @@ func TestOnlyTheFittedModeReadsTheSite(t *testing.T) {
 func TestTheSameSiteGivesTheSameHeaders(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 60 {
-		writeFile(t, dir, fmt.Sprintf("p%d/index.html", i), fmt.Sprintf(`<script>f(%d)</script><style>a{b:%d}</style><b style="c">
+		sitetest.Write(t, filepath.Join(dir, fmt.Sprintf("p%d/index.html", i)), fmt.Sprintf(`<script>f(%d)</script><style>a{b:%d}</style><b style="c">
 			<img src="https://pictures%d.example/x.png"><iframe src="https://frames%d.example/"></iframe>`, i%7, i%5, i%9, i%4))
 	}
 	first := fmt.Sprintf("%+v", mustMake(t, Fitted, dir))
@@ -166,7 +119,7 @@ func TestAPolicyFitsAProxysBufferWhateverTheSiteHolds(t *testing.T) {
 	const room = 4096 - 700 // of a buffer, beside the other fields
 	dir := t.TempDir()
 	for i := range 400 {
-		writeFile(t, dir, fmt.Sprintf("p%d/index.html", i), page(i))
+		sitetest.Write(t, filepath.Join(dir, fmt.Sprintf("p%d/index.html", i)), page(i))
 		if i%40 != 39 && i != 5 {
 			continue
 		}
@@ -191,7 +144,7 @@ func TestAPolicyFitsAProxysBufferWhateverTheSiteHolds(t *testing.T) {
 
 func TestWithoutABaseURLTheCanonicalLinkTellsWhatIsTheSitesOwn(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, dir, "index.html", `<link rel=canonical href="https://blog.example/"><img src="https://blog.example/a.png">`)
+	sitetest.Write(t, filepath.Join(dir, "index.html"), `<link rel=canonical href="https://blog.example/"><img src="https://blog.example/a.png">`)
 	headers, err := Make(t.Context(), Fitted, dir, "")
 	if err != nil || readable(headers) != "strict policy\n" {
 		t.Errorf("%+v, %v", headers, err)
@@ -204,18 +157,8 @@ func TestWithoutABaseURLTheCanonicalLinkTellsWhatIsTheSitesOwn(t *testing.T) {
 // FuzzMarkup asks that no page makes the fitting fail, that all it finds can stand in a header, and that what the strict
 // policy allows stays allowed.
 func FuzzMarkup(f *testing.F) {
-	archives, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range archives {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range archive.Files {
-			f.Add(file.Data)
-		}
+	for _, file := range sitetest.Files(f, "*.txtar") {
+		f.Add(file.Data)
 	}
 	strict := StrictHeaders().ContentSecurityPolicy
 	f.Fuzz(func(t *testing.T, content []byte) {
