@@ -33,6 +33,8 @@ type commit struct {
 	Detached bool   `json:"detached"`
 	// Site is the site's path in the exported folder.
 	Site string `json:"site"`
+	// Packages says that npm packages are to be installed before the build.
+	Packages bool `json:"packages"`
 }
 
 // exported is a clean working tree's committed content.
@@ -127,20 +129,23 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 	if err != nil {
 		return nil, err
 	}
+	folder := export.folder
+	if export.Packages {
+		folder = folder.WithDirectory(export.Site, nodeModules(hugo, export))
+	}
 	return hugo.
 		With(caches).
-		WithMountedDirectory("/export", export.folder.WithDirectory(export.Site, nodeModules(hugo, export))).
+		WithMountedDirectory("/export", folder).
 		WithExec([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + made, "--base-url=" + baseURL}).
 		Directory(made).
 		Sync(ctx)
 }
 
 // nodeModules is a folder with the npm packages that the site's lock file pins,
-// if any, made again only when one of these files changes. What npm leaves in a
-// committed node_modules tells that there is one.
+// made again only when one of these files changes.
 func nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
 	lists := dag.Directory().WithDirectory("/", export.folder.Directory(export.Site), dagger.DirectoryWithDirectoryOpts{
-		Include: []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc", "packages/*/package.json", "node_modules/.package-lock.json"},
+		Include: []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc", "packages/*/package.json"},
 	})
 	return hugo.
 		WithMountedCache(cacheMount, dag.CacheVolume("castle-npm")).

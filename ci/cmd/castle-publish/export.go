@@ -12,16 +12,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
+	"tazlab.net/castle/ci/publish/site/hugobuild"
 	"tazlab.net/castle/ci/publish/site/sitesettle"
 	"tazlab.net/castle/ci/publish/worktree"
 )
 
-// exported is commit.json: the commit, the site's path in it, where the site
-// is in the folder beside it, and what in the site is worth mending.
+// exported is commit.json: the commit, and what the next steps need to know of the site.
 type exported struct {
 	worktree.Commit
-	Path     string   `json:"path"`
-	Site     string   `json:"site"`
+	// Path is the site's in the commit, Site in the folder beside commit.json.
+	Path string `json:"path"`
+	Site string `json:"site"`
+	// Packages says that npm packages are to be installed before the build.
+	Packages bool `json:"packages,omitempty"`
+	// Warnings say what in the site is worth mending, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -43,6 +47,9 @@ func newExportCommand() *cobra.Command {
 				return err
 			}
 			if made.Warnings, err = sitesettle.Settle(made.Site, made.Time); err != nil {
+				return err
+			}
+			if made.Packages, err = hugobuild.WantsPackages(made.Site); err != nil {
 				return err
 			}
 			made.Path = path.Clean(source.Subdir)

@@ -29,7 +29,7 @@ type Options struct {
 	Waiter report.Waiter
 }
 
-// Run rolls back. A *report.RolloutError says that the manifest names the earlier image nevertheless.
+// Run rolls back. A *report.UnseenError says that the manifest names the earlier image nevertheless.
 func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	began := time.Now()
 	o.Update.Selector.Image = o.Image

@@ -173,7 +173,7 @@ func TestTheManifestStaysRolledBackWhenTheRolloutIsNotSeen(t *testing.T) {
 	cause := errors.New("waiting for Deployment hugo-blog: 0 of 2 available, 10m0s")
 	options.Waiter = &publishtest.Cluster{T: t, World: w, Fails: cause}
 	result, err := rollback.Run(t.Context(), options)
-	if _, ok := errors.AsType[*report.RolloutError](err); !ok || !errors.Is(err, cause) {
+	if _, ok := errors.AsType[*report.UnseenError](err); !ok || !errors.Is(err, cause) {
 		t.Fatalf("got %v", err)
 	}
 	publishtest.MustSay(t, err,

@@ -40,7 +40,7 @@ func Packages(ctx context.Context, opts PackageOptions) error {
 	if err := os.MkdirAll(opts.Out, 0o755); err != nil {
 		return err
 	}
-	wanted, err := wantsPackages(opts.Site)
+	wanted, err := WantsPackages(opts.Site)
 	if err != nil || !wanted {
 		return err
 	}
@@ -89,8 +89,9 @@ func Packages(ctx context.Context, opts PackageOptions) error {
 
 const certificates = "/etc/ssl/certs/ca-certificates.crt"
 
-// wantsPackages tells whether there is a list of packages and a lock for it.
-func wantsPackages(site string) (bool, error) {
+// WantsPackages tells whether there is a list of packages and a lock for it, and no committed node_modules: whether Packages
+// would install any.
+func WantsPackages(site string) (bool, error) {
 	if isThere(site, "node_modules") || !hasLock(site) {
 		return false, nil
 	}
