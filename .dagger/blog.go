@@ -18,10 +18,11 @@ const (
 
 // blog is a commit of the blog on its way to an image.
 type blog struct {
-	castle *Castle
-	source *dagger.Directory
-	path   string
-	timer  *timer
+	castle  *Castle
+	source  *dagger.Directory
+	path    string
+	headers string // that the image is to send
+	timer   *timer
 }
 
 // commit is what the later steps need to know of commit.json, which `castle
@@ -58,13 +59,17 @@ func (b blog) compiled(ctx context.Context) (*dagger.Container, error) {
 
 // export refuses a working tree that is not clean and takes the committed
 // content out of Git, so that nothing untracked or ignored gets in. With dirty
-// it takes the site's folder as it is.
+// it takes the site's folder as it is. Headers that are none are refused with
+// it, before anything is built.
 func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
 	container, err := b.compiled(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer b.timer.step("check and export the commit")()
+	if err := b.checkHeaders(ctx, container); err != nil {
+		return nil, err
+	}
 	out, err := container.
 		WithMountedDirectory("/source", b.source).
 		WithExec([]string{publishProgram, "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty)}).
@@ -79,6 +84,17 @@ func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
 		return nil, err
 	}
 	return export, json.Unmarshal([]byte(text), &export.commit)
+}
+
+// checkHeaders asks castle about headers that are spelt in any but the usual
+// ways.
+func (b blog) checkHeaders(ctx context.Context, container *dagger.Container) error {
+	switch b.headers {
+	case "fitted", "strict", "off":
+		return nil
+	}
+	_, err := container.WithExec([]string{publishProgram, "headers", "--headers=" + b.headers}).Sync(ctx)
+	return err
 }
 
 // reachable makes sure that a detached HEAD is a commit that the remote's
@@ -157,7 +173,6 @@ func nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
 // serving says how an image serves the site.
 type serving struct {
 	port      int
-	headers   string
 	baseURL   string // empty: as the home page's canonical link says
 	platforms []dagger.Platform
 }
@@ -189,7 +204,7 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 	}
 	layout, headers := path.Join(made, "image"), path.Join(made, "headers.json")
 	args := []string{publishProgram, "image", "--site=/public", "--commit=/commit.json", "--hugo-name=" + hugoName,
-		fmt.Sprintf("--port=%d", as.port), "--headers=" + as.headers, "--base-url=" + as.baseURL, "--headers-out=" + headers,
+		fmt.Sprintf("--port=%d", as.port), "--headers=" + b.headers, "--base-url=" + as.baseURL, "--headers-out=" + headers,
 		"--cache=" + cacheMount, "--out=" + layout}
 	for i, platform := range as.platforms {
 		base, err := b.castle.image("nginx", platform)

@@ -193,7 +193,7 @@ func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, er
 
 // build builds the site as publish-blog would.
 func (c blogCheck) build(ctx context.Context) (blog, *exported, *dagger.Directory, error) {
-	blog := blog{castle: c.castle, source: c.source, path: c.path, timer: newTimer()}
+	blog := blog{castle: c.castle, source: c.source, path: c.path, headers: c.headers, timer: newTimer()}
 	export, err := blog.export(ctx, true)
 	if err != nil {
 		return blog, nil, nil, plain(err)
@@ -210,7 +210,7 @@ func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container,
 		return nil, nil, err
 	}
 	const port = 8080
-	built, err := blog.image(ctx, export, public, serving{port: port, headers: c.headers})
+	built, err := blog.image(ctx, export, public, serving{port: port})
 	if err != nil {
 		return nil, nil, plain(err)
 	}
@@ -235,7 +235,7 @@ func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container,
 // compare is the container with two builds of the site, and the command that
 // compares them.
 func (c blogCheck) compare(ctx context.Context) (*dagger.Container, []string, error) {
-	blog := blog{castle: c.castle, source: c.source, path: c.path, timer: newTimer()}
+	blog := blog{castle: c.castle, source: c.source, path: c.path, headers: c.headers, timer: newTimer()}
 	export, err := blog.export(ctx, true)
 	if err != nil {
 		return nil, nil, plain(err)

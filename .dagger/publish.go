@@ -184,7 +184,7 @@ func (m *Castle) PublishBlog(
 		return "", err
 	}
 
-	blog := blog{castle: m, source: source, path: path, timer: newTimer()}
+	blog := blog{castle: m, source: source, path: path, headers: headers, timer: newTimer()}
 	export, err := blog.export(ctx, false)
 	if err != nil {
 		return "", plain(err)
@@ -197,7 +197,7 @@ func (m *Castle) PublishBlog(
 	if err != nil {
 		return "", plain(err)
 	}
-	built, err := blog.image(ctx, export, public, serving{port: port, headers: headers, baseURL: baseUrl, platforms: platforms})
+	built, err := blog.image(ctx, export, public, serving{port: port, baseURL: baseUrl, platforms: platforms})
 	if err != nil {
 		return "", plain(err)
 	}

@@ -36,7 +36,7 @@ func (m *Castle) PreviewBlog(
 	// +default="fitted"
 	headers string,
 ) (*dagger.Service, error) {
-	blog := blog{castle: m, source: source, path: path, timer: newTimer()}
+	blog := blog{castle: m, source: source, path: path, headers: headers, timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
 	if err != nil {
 		return nil, plain(err)
@@ -45,7 +45,7 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
-	built, err := blog.image(ctx, export, public, serving{port: port, headers: headers, baseURL: baseUrl})
+	built, err := blog.image(ctx, export, public, serving{port: port, baseURL: baseUrl})
 	if err != nil {
 		return nil, plain(err)
 	}

@@ -91,6 +91,18 @@ func newImageCommand() *cobra.Command {
 	return command
 }
 
+func newHeadersCommand() *cobra.Command {
+	var headers siteheaders.Mode
+	command := &cobra.Command{
+		Use:   "headers",
+		Short: "Refuse headers that are none, before anything is built",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return nil }, // the flag is all
+	}
+	addHeadersFlag(command, &headers)
+	return command
+}
+
 // headersFlag is refused while the command line is read: a build takes minutes.
 type headersFlag struct{ mode *siteheaders.Mode }
 

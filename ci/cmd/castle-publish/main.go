@@ -7,7 +7,7 @@ import "tazlab.net/castle/ci/cmd/cli"
 
 func main() {
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
-		newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
+		newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
 		newArchiveCommand(), newPublishCommand(), newWaitCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
 		newBrowseCommand(), newPullCommand(), newCompareCommand()))
 }
