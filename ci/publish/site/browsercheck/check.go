@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tazlab.net/castle/ci/publish/site/webref"
+	"tazlab.net/castle/ci/publish/site/builtsite"
 )
 
 // What Options say when they say nothing.
@@ -193,7 +193,7 @@ func (o *Options) address() (*url.URL, error) {
 	if o.BaseURL != "" {
 		return url.Parse(o.BaseURL)
 	}
-	return webref.SiteOf(home), nil
+	return builtsite.AddressOf(home), nil
 }
 
 func pictureName(v view) string {

@@ -4,16 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
+	"tazlab.net/castle/ci/publish/site/builtsite"
 )
 
 // maxLayouts is how many skeletons are told apart, and maxDetails how many scripts, inline scripts and so on of one
@@ -50,31 +48,20 @@ const (
 
 // choose reads all pages of a built site and takes the fewest that show everything, as far as the greedy way finds them:
 // the page with the most that is new goes first, of equals the one with the shortest path. The home page and that for what
-// is missing are always in it. The site is where it is built for.
-func choose(ctx context.Context, dir string, site *url.URL, limit int) (choice, error) {
-	folder := os.DirFS(dir)
-	files, err := htmlFiles(folder)
+// is missing are always in it. The base is where the site is built for.
+func choose(ctx context.Context, dir string, base *url.URL, limit int) (choice, error) {
+	site, err := builtsite.Open(dir, "")
 	if err != nil {
-		return choice{}, fmt.Errorf("read the site: %w", err)
+		return choice{}, err
 	}
+	files := pagesOf(site)
 	traits := make([]*traits, len(files))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, name := range files {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			data, err := fs.ReadFile(folder, name)
-			if err != nil {
-				return err
-			}
-			traits[i], err = readTraits(site, name, data)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return choice{}, fmt.Errorf("read the site: %w", err)
+	err = site.Read(ctx, files, func(i int, content []byte) (err error) {
+		traits[i], err = readTraits(base, files[i], content)
+		return err
+	})
+	if err != nil {
+		return choice{}, err
 	}
 	return cover(traits, limit), nil
 }
@@ -91,17 +78,13 @@ func readHome(dir string) ([]byte, error) {
 	return home, nil
 }
 
-// htmlFiles sorts shortest first, so that the first of equal pages is the one with the shortest path.
-func htmlFiles(folder fs.FS) ([]string, error) {
-	var files []string
-	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() && (strings.HasSuffix(name, ".html") || strings.HasSuffix(name, ".htm")) {
-			files = append(files, name)
-		}
-		return err
+// pagesOf sorts shortest first, so that the first of equal pages is the one with the shortest path.
+func pagesOf(site *builtsite.Site) []string {
+	pages := slices.DeleteFunc(slices.Clone(site.Files), func(name string) bool {
+		return !strings.HasSuffix(name, ".html") && !strings.HasSuffix(name, ".htm")
 	})
-	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-	return files, err
+	slices.SortFunc(pages, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return pages
 }
 
 func cover(pages []*traits, limit int) choice {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
@@ -44,7 +45,7 @@ var structural = map[atom.Atom]bool{
 
 // path is where the server has the file.
 func (t *traits) path() string {
-	return webref.FileOf(&url.URL{Path: "/"}, t.file).EscapedPath()
+	return builtsite.FileOf(&url.URL{Path: "/"}, t.file).EscapedPath()
 }
 
 func readTraits(site *url.URL, file string, data []byte) (*traits, error) {

@@ -3,13 +3,10 @@ package sitecheck
 import (
 	"context"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 )
 
 // Options say what to check.
@@ -43,34 +40,17 @@ func Check(ctx context.Context, options Options) (Report, error) {
 		return Report{}, err
 	}
 
-	checked := make([]*document, len(site.names))
-	workers := runtime.GOMAXPROCS(0)
-	next := make(chan int)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		defer close(next)
-		for i := range site.names {
-			select {
-			case next <- i:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+	readable := slices.DeleteFunc(slices.Clone(site.Files), func(file string) bool { return readerOf(file) == nil })
+	checked := make([]*document, len(readable))
+	resolvers := sync.Pool{New: func() any { return newResolver(site) }}
+	err = site.Read(ctx, readable, func(i int, content []byte) error {
+		resolver := resolvers.Get().(*resolver)
+		defer resolvers.Put(resolver)
+		checked[i] = &document{file: readable[i]}
+		readerOf(readable[i])(resolver, checked[i], content)
 		return nil
 	})
-	for range workers {
-		group.Go(func() error {
-			resolver := newResolver(site)
-			for i := range next {
-				var err error
-				if checked[i], err = readDocument(resolver, site.names[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err != nil {
 		return Report{}, err
 	}
 
@@ -78,9 +58,6 @@ func Check(ctx context.Context, options Options) (Report, error) {
 	var findings []Finding
 	documents := make(map[string]*document)
 	for _, document := range checked {
-		if document == nil {
-			continue
-		}
 		documents[document.file] = document
 		if document.isPage {
 			report.Pages++
@@ -88,15 +65,11 @@ func Check(ctx context.Context, options Options) (Report, error) {
 		report.Links += document.links
 	}
 	for _, document := range checked {
-		if document != nil {
-			document.checkAnchors(documents)
-		}
+		document.checkAnchors(documents)
 	}
 	checkTranslations(site, checked, documents, options.Languages)
 	for _, document := range checked {
-		if document != nil {
-			findings = append(findings, document.findings...)
-		}
+		findings = append(findings, document.findings...)
 	}
 	if !site.files["index.html"] {
 		findings = append(findings, Finding{File: "index.html", Line: 1, Rule: ruleNoIndex, Cause: "/",
@@ -148,24 +121,15 @@ func (d *document) checkAnchors(documents map[string]*document) {
 	}
 }
 
-// readDocument reads one file, or returns nil for a kind of file that holds nothing to check.
-func readDocument(links *resolver, file string) (*document, error) {
-	var read func(*resolver, *document, []byte)
+// readerOf is what reads a file of this name; nil where such a file holds nothing to check.
+func readerOf(file string) func(*resolver, *document, []byte) {
 	switch strings.ToLower(path.Ext(file)) {
 	case ".html", ".htm":
-		read = readPage
+		return readPage
 	case ".css":
-		read = readStylesheet
+		return readStylesheet
 	case ".xml", ".rss", ".atom", ".svg":
-		read = readXML
-	default:
-		return nil, nil
+		return readXML
 	}
-	content, err := os.ReadFile(filepath.Join(links.site.dir, filepath.FromSlash(file)))
-	if err != nil {
-		return nil, fmt.Errorf("read site: %w", err)
-	}
-	result := &document{file: file}
-	read(links, result, content)
-	return result, nil
+	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/sitetest"
-	"tazlab.net/castle/ci/publish/site/webref"
 )
 
 // TestGoldenSites checks every site of testdata.
@@ -166,7 +166,7 @@ func FuzzPage(f *testing.F) {
 	for _, file := range sitetest.Files(f, "*.txtar") {
 		f.Add(file.Data)
 	}
-	s := &site{base: webref.UnknownSite}
+	s := &site{Site: &builtsite.Site{Base: builtsite.UnknownSite}}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		readPage(newResolver(s), &document{file: "index.html"}, content)
 		readStylesheet(newResolver(s), &document{file: "a.css"}, content)

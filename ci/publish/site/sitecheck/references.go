@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
@@ -91,7 +92,7 @@ func newReferences(resolver *resolver, document *document) *references {
 	return &references{
 		resolver: resolver,
 		document: document,
-		base:     webref.FileOf(resolver.site.base, document.file),
+		base:     builtsite.FileOf(resolver.site.Base, document.file),
 		anywhere: path.Base(document.file) == "404.html",
 	}
 }

@@ -2,90 +2,40 @@ package sitecheck
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path"
-	"path/filepath"
-	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/publish/site/webref"
+	"tazlab.net/castle/ci/publish/site/builtsite"
 )
 
-// site is the index of a built folder: what exists, and where it is served.
+// site is the index of a built folder: what exists, by name.
 type site struct {
-	dir     string
-	names   []string // all files, sorted, with slashes
+	*builtsite.Site
 	files   map[string]bool
 	folders map[string]bool
 	anyCase map[string]string // lower-cased name of a file or folder to its real name
-	base    *url.URL          // ends with a slash; webref.UnknownSite when the site does not tell its address
 }
 
 func openSite(dir, baseURL string) (*site, error) {
-	s := &site{dir: dir, files: map[string]bool{}, folders: map[string]bool{}, anyCase: map[string]string{}}
-	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		relative = filepath.ToSlash(relative)
-		info, err := os.Stat(name) // follows links, as a web server does
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil // a dangling link: whoever refers to it hears of it
-		case err != nil:
-			return err
-		case entry.IsDir():
-			if relative == "." {
-				relative = ""
-			}
-			s.folders[relative] = true
-		case info.Mode().IsRegular():
-			s.files[relative] = true
-			s.names = append(s.names, relative)
-		}
-		s.anyCase[strings.ToLower(relative)] = relative
-		return nil
-	})
+	built, err := builtsite.Open(dir, baseURL)
 	if err != nil {
-		return nil, fmt.Errorf("read site: %w", err)
+		return nil, err
 	}
-	if !s.folders[""] {
-		return nil, fmt.Errorf("read site: %s is not a folder", dir)
-	}
-	if len(s.names) == 0 {
+	if len(built.Files) == 0 {
 		return nil, fmt.Errorf("read site: %s is empty: build the site first", dir)
 	}
-	slices.Sort(s.names)
-
-	if baseURL == "" {
-		s.base = s.ownAddress()
-		return s, nil
+	s := &site{Site: built, files: map[string]bool{}, folders: map[string]bool{}, anyCase: map[string]string{}}
+	for _, name := range built.Files {
+		s.files[name] = true
+		s.anyCase[strings.ToLower(name)] = name
 	}
-	s.base, err = url.Parse(baseURL)
-	if err != nil || s.base.Host == "" || (s.base.Scheme != "http" && s.base.Scheme != "https") {
-		return nil, fmt.Errorf("base URL %q: want a full address such as https://example.org/", baseURL)
-	}
-	if !strings.HasSuffix(s.base.Path, "/") {
-		s.base = s.base.JoinPath("/")
+	for _, name := range built.Folders {
+		s.folders[name] = true
+		s.anyCase[strings.ToLower(name)] = name
 	}
 	return s, nil
-}
-
-// ownAddress takes scheme and host from the home page's canonical link.
-func (s *site) ownAddress() *url.URL {
-	home, err := os.ReadFile(filepath.Join(s.dir, "index.html"))
-	if err != nil {
-		return webref.UnknownSite
-	}
-	return webref.SiteOf(home)
 }
 
 // destination is where a reference leads. Exactly one of file, host and rule is set, or none for a reference that leads to no
@@ -113,13 +63,13 @@ func newResolver(site *site) *resolver {
 func (r *resolver) resolve(page *url.URL, reference []byte) destination {
 	reference = bytes.TrimSpace(reference)
 	independent := bytes.HasPrefix(reference, []byte("/")) || bytes.HasPrefix(reference, []byte("http"))
-	if !independent || page.Host != r.site.base.Host {
+	if !independent || page.Host != r.site.Base.Host {
 		return r.site.resolve(page, string(reference))
 	}
 	if known, ok := r.remembered[string(reference)]; ok {
 		return known
 	}
-	resolved := r.site.resolve(r.site.base, string(reference))
+	resolved := r.site.resolve(r.site.Base, string(reference))
 	r.remembered[string(reference)] = resolved
 	return resolved
 }
@@ -135,13 +85,13 @@ func (s *site) resolve(page *url.URL, reference string) destination {
 		return destination{}
 	}
 	target := page.ResolveReference(parsed)
-	if !strings.EqualFold(target.Host, s.base.Host) {
+	if !strings.EqualFold(target.Host, s.Base.Host) {
 		return destination{host: target.Host}
 	}
-	name, inside := strings.CutPrefix(target.Path, s.base.Path)
-	if !inside && target.Path+"/" != s.base.Path && target.Path != "" {
+	name, inside := strings.CutPrefix(target.Path, s.Base.Path)
+	if !inside && target.Path+"/" != s.Base.Path && target.Path != "" {
 		return destination{rule: ruleBrokenLink, cause: target.Path,
-			message: fmt.Sprintf("leads outside the site, which is served at %s: put that path in front", s.base.Path)}
+			message: fmt.Sprintf("leads outside the site, which is served at %s: put that path in front", s.Base.Path)}
 	}
 	if !inside {
 		name = ""

@@ -32,7 +32,7 @@ func checkTranslations(site *site, checked []*document, documents map[string]*do
 		return
 	}
 	for _, document := range checked {
-		if document == nil || !document.isPage || document.redirects || path.Base(document.file) == "404.html" {
+		if !document.isPage || document.redirects || path.Base(document.file) == "404.html" {
 			continue
 		}
 		if len(document.alternates) > 0 {
@@ -47,9 +47,6 @@ func checkTranslations(site *site, checked []*document, documents map[string]*do
 func namedLanguages(checked []*document) []string {
 	var named []string
 	for _, document := range checked {
-		if document == nil {
-			continue
-		}
 		for _, link := range document.alternates {
 			if !slices.Contains(named, link.language) {
 				named = append(named, link.language)

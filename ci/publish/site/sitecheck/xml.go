@@ -63,7 +63,7 @@ func readXML(resolver *resolver, document *document, content []byte) {
 				target := references.follow(source{element: name, line: line}, []byte(reference), navigates)
 				if name == "loc" && target.host != "" {
 					document.add(line, ruleBrokenLink, "<loc> at "+target.host, "<loc>%s</loc> is not at %s: build the site with its own base URL",
-						reference, resolver.site.base)
+						reference, resolver.site.Base)
 				}
 			}
 			if name == "style" && root == "svg" {

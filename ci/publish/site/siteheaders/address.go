@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
@@ -38,8 +39,8 @@ func (d *document) resolve(base *url.URL, reference string) address {
 	switch scheme := strings.ToLower(target.Scheme); {
 	case scheme != "http" && scheme != "https" && scheme != "ws" && scheme != "wss":
 		return address{}
-	case strings.EqualFold(target.Host, d.site.base.Host) && scheme[0] == 'h':
-		name := strings.TrimPrefix(target.Path, d.site.base.Path)
+	case strings.EqualFold(target.Host, d.site.Base.Host) && scheme[0] == 'h':
+		name := strings.TrimPrefix(target.Path, d.site.Base.Path)
 		if name == "" || strings.HasSuffix(name, "/") {
 			name += "index.html"
 		}
@@ -181,7 +182,7 @@ func (d *document) css(base *url.URL, text []byte) {
 	}
 }
 
-func (d *document) readStyle(content []byte) { d.css(webref.FileOf(d.site.base, d.file), content) }
+func (d *document) readStyle(content []byte) { d.css(builtsite.FileOf(d.site.Base, d.file), content) }
 
 // kindOf is the directive that decides about a file of a name, empty where the name does not tell.
 func kindOf(name string) string {

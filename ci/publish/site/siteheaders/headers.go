@@ -3,7 +3,8 @@ package siteheaders
 import (
 	"context"
 	"fmt"
-	"net/url"
+
+	"tazlab.net/castle/ci/publish/site/builtsite"
 )
 
 // Headers are values of HTTP headers; an empty one is not sent.
@@ -50,15 +51,11 @@ func Make(ctx context.Context, mode Mode, dir, baseURL string) (Headers, error) 
 }
 
 func fit(ctx context.Context, dir, baseURL string) (Headers, error) {
-	var base *url.URL
-	if baseURL != "" {
-		var err error
-		base, err = url.Parse(baseURL)
-		if err != nil || base.Host == "" {
-			return Headers{}, fmt.Errorf("base URL %q: want a full address such as https://example.org/", baseURL)
-		}
+	site, err := builtsite.Open(dir, baseURL)
+	if err != nil {
+		return Headers{}, fmt.Errorf("fit headers to the site: %w", err)
 	}
-	found, err := collect(ctx, dir, base)
+	found, err := collect(ctx, site)
 	if err != nil {
 		return Headers{}, fmt.Errorf("fit headers to the site: %w", err)
 	}

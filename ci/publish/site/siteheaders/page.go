@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
@@ -55,7 +56,7 @@ func (d *document) readPage(content []byte) { d.readMarkup(content, false) }
 func (d *document) readXML(content []byte) { d.readMarkup(content, true) }
 
 func (d *document) readMarkup(content []byte, xml bool) {
-	p := &page{document: d, tokens: html.NewTokenizer(bytes.NewReader(content)), base: webref.FileOf(d.site.base, d.file), xml: xml}
+	p := &page{document: d, tokens: html.NewTokenizer(bytes.NewReader(content)), base: builtsite.FileOf(d.site.Base, d.file), xml: xml}
 	for {
 		p.tokens.AllowCDATA(p.foreign())
 		switch kind := p.tokens.Next(); kind {

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"tazlab.net/castle/ci/publish/site/webref"
+	"tazlab.net/castle/ci/publish/site/builtsite"
 )
 
 // telltale is a piece of JavaScript from which follows what a script needs when it runs.
@@ -136,8 +136,8 @@ func (d *document) addresses(text string, importMap bool) {
 			continue
 		}
 		reference := literal(text[start:])
-		to := d.resolve(webref.UnknownSite, reference)
-		if strings.Trim(reference, "/") == "" || to.host == "" || neverLoaded[to.host] || strings.EqualFold(to.host, d.site.base.Host) {
+		to := d.resolve(builtsite.UnknownSite, reference)
+		if strings.Trim(reference, "/") == "" || to.host == "" || neverLoaded[to.host] || strings.EqualFold(to.host, d.site.Base.Host) {
 			continue
 		}
 		before := strings.TrimRight(text[max(0, start-100):start], "\"'`")
@@ -161,15 +161,15 @@ func (d *document) address(to address, reference, whole, before string, importMa
 	case known && directive == "":
 	case !known && strings.HasPrefix(to.source, "http://"): // a name: browsers load nothing that is not encrypted into a page that is
 	case directive == scriptSrc:
-		d.script(webref.UnknownSite, reference)
+		d.script(builtsite.UnknownSite, reference)
 	case directive == styleSrc:
-		d.stylesheet(webref.UnknownSite, reference)
+		d.stylesheet(builtsite.UnknownSite, reference)
 	case known:
-		d.loads(directive, webref.UnknownSite, reference)
+		d.loads(directive, builtsite.UnknownSite, reference)
 	case !known && serviceOf(to) != nil:
-		d.script(webref.UnknownSite, reference)
+		d.script(builtsite.UnknownSite, reference)
 	case strings.Contains(to.path, "/embed"):
-		d.loads(frameSrc, webref.UnknownSite, reference)
+		d.loads(frameSrc, builtsite.UnknownSite, reference)
 	default:
 		d.need(connectSrc, to.source)
 		d.need(imgSrc, to.source)
@@ -178,7 +178,7 @@ func (d *document) address(to address, reference, whole, before string, importMa
 			d.need(popups, to.host)
 		}
 		if makesFrames {
-			d.loads(frameSrc, webref.UnknownSite, reference)
+			d.loads(frameSrc, builtsite.UnknownSite, reference)
 		}
 	}
 }

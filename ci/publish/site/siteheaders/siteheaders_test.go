@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/sitetest"
-	"tazlab.net/castle/ci/publish/site/webref"
 )
 
 // TestGoldenSites fits headers to every site of testdata, as one that is served at https://example.org/.
@@ -164,7 +164,7 @@ func FuzzMarkup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		all := needs{}
 		for _, read := range readers {
-			d := &document{site: &site{base: webref.UnknownSite}, file: "index.html", needs: map[need]bool{}, opens: map[string]bool{}}
+			d := newDocument(&builtsite.Site{Base: builtsite.UnknownSite}, "index.html")
 			read(d, content)
 			for wanted := range d.needs {
 				all.add(d.file, wanted)

@@ -68,18 +68,3 @@ func TestStylesheetReferencesAreFoundWhereBrowsersFindThem(t *testing.T) {
 		}
 	}
 }
-
-func TestASiteIsWhereItsHomePagesCanonicalLinkWithAHostLeads(t *testing.T) {
-	const home = `<link rel=stylesheet href="https://cdn.example/x"><link rel=canonical href="https://example.org/a/">`
-	if got := SiteOf([]byte(home)).String(); got != "https://example.org/" {
-		t.Errorf("got %s", got)
-	}
-	if got := SiteOf([]byte(`<link rel=canonical href="/a/">`)); got != UnknownSite {
-		t.Errorf("got %v", got)
-	}
-	for file, want := range map[string]string{"index.html": "", "a/index.html": "a/", "a b.html": "a%20b.html"} {
-		if got := FileOf(UnknownSite, file).String(); got != "https://site.invalid/"+want {
-			t.Errorf("%s: got %s", file, got)
-		}
-	}
-}

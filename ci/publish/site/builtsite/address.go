@@ -1,4 +1,4 @@
-package webref
+package builtsite
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 // UnknownSite stands for the address of a site that does not tell its own: absolute links to itself lead elsewhere then.
 var UnknownSite = &url.URL{Scheme: "https", Host: "site.invalid", Path: "/"}
 
-// SiteOf is the address of a site by its home page: scheme and host of the canonical link, or UnknownSite.
-func SiteOf(home []byte) *url.URL {
+// AddressOf is the address of a site by its home page: scheme and host of the canonical link, or UnknownSite.
+func AddressOf(home []byte) *url.URL {
 	if address := canonical(home); address != nil {
 		return &url.URL{Scheme: address.Scheme, Host: address.Host, Path: "/"}
 	}

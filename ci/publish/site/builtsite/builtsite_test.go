@@ -1,0 +1,67 @@
+package builtsite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"tazlab.net/castle/ci/publish/site/sitetest"
+)
+
+func TestASiteIsWhereItsHomePagesCanonicalLinkWithAHostLeads(t *testing.T) {
+	const home = `<link rel=stylesheet href="https://cdn.example/x"><link rel=canonical href="https://example.org/a/">`
+	if got := AddressOf([]byte(home)).String(); got != "https://example.org/" {
+		t.Errorf("got %s", got)
+	}
+	if got := AddressOf([]byte(`<link rel=canonical href="/a/">`)); got != UnknownSite {
+		t.Errorf("got %v", got)
+	}
+	for file, want := range map[string]string{"index.html": "", "a/index.html": "a/", "a b.html": "a%20b.html"} {
+		if got := FileOf(UnknownSite, file).String(); got != "https://site.invalid/"+want {
+			t.Errorf("%s: got %s", file, got)
+		}
+	}
+}
+
+func TestASiteIsListedAsAWebServerSeesIt(t *testing.T) {
+	dir := sitetest.New(t, map[string]string{"b/index.html": "b", "a.css": "a", ".well-known/x": "x"})
+	for name, target := range map[string]string{"link.css": "a.css", "dangling.css": "missing.css"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	site, err := Open(dir, "https://example.org/blog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(site.Files, []string{".well-known/x", "a.css", "b/index.html", "link.css"}) || !slices.Equal(site.Folders, []string{"", ".well-known", "b"}) {
+		t.Errorf("files %q, folders %q", site.Files, site.Folders)
+	}
+	if site.Base.String() != "https://example.org/blog/" {
+		t.Errorf("it is served at %s", site.Base)
+	}
+}
+
+func TestFilesAreReadWithTheirPlacesUntilOneFails(t *testing.T) {
+	site, err := Open(sitetest.New(t, map[string]string{"a": "1", "b": "2", "c": "3"}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]string, len(site.Files))
+	read := func(i int, content []byte) error {
+		got[i] = string(content)
+		return nil
+	}
+	if err := site.Read(t.Context(), site.Files, read); err != nil || !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := site.Read(t.Context(), []string{"a", "missing"}, read); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	refused := errors.New("refused")
+	if err := site.Read(t.Context(), site.Files, func(int, []byte) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+}
