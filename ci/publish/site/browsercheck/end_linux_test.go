@@ -123,7 +123,7 @@ const childVariable = "BROWSERCHECK_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if address, folder, is := strings.Cut(os.Getenv(childVariable), " "); is {
-		_, err := Check(context.Background(), Options{URL: address, Dir: folder, Offline: true, PageDeadline: time.Minute})
+		_, err := Check(context.Background(), Options{URL: address, Dir: folder, Offline: true, Widths: []int{1280}, PageDeadline: time.Minute})
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
