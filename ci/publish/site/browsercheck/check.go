@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tazlab.net/castle/ci/publish/site/browsercheck/pagechoice"
 	"tazlab.net/castle/ci/publish/site/builtsite"
 )
 
@@ -110,7 +111,7 @@ func Check(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	chosen, err := choose(ctx, o.Dir, base, o.Pages)
+	chosen, err := pagechoice.Choose(ctx, o.Dir, base, o.Pages)
 	if err != nil {
 		return Report{}, err
 	}
@@ -128,10 +129,10 @@ func Check(ctx context.Context, o Options) (Report, error) {
 	defer cancel()
 	report := Report{
 		Site: base.String(), Server: server.String(), Policy: policy, Widths: o.Widths,
-		Pages: chosen.pages, Of: chosen.of, LeftOut: chosen.leftOut, Findings: []Finding{}, Foreign: []Foreign{},
+		Pages: chosen.Pages, Of: chosen.Of, LeftOut: chosen.LeftOut, Findings: []Finding{}, Foreign: []Foreign{},
 	}
 	var views []view
-	for _, page := range chosen.pages {
+	for _, page := range chosen.Pages {
 		for _, width := range o.Widths {
 			views = append(views, view{page, width})
 		}
@@ -196,9 +197,21 @@ func (o *Options) address() (*url.URL, error) {
 	return builtsite.AddressOf(home), nil
 }
 
+// readHome reads the home page, without which a folder is no site.
+func readHome(dir string) ([]byte, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder: name the one that the site is built into", dir)
+	}
+	home, err := os.ReadFile(filepath.Join(dir, "index.html"))
+	if err != nil {
+		return nil, fmt.Errorf("%s has no index.html: build the site first, or name the folder that holds its home page", dir)
+	}
+	return home, nil
+}
+
 func pictureName(v view) string {
 	name := strings.ReplaceAll(strings.Trim(unescaped(v.page.Path), "/"), "/", "_")
-	if v.page.status == 404 {
+	if v.page.Status == 404 {
 		name = "404"
 	}
 	return fmt.Sprintf("%s-%d.png", cmp.Or(name, "home"), v.width)
@@ -295,7 +308,7 @@ func (s *sight) headersMatter() bool {
 
 func trimSlash(path string) string { return strings.TrimSuffix(path, "/") }
 
-// unescaped undoes what traits.path did, which made it of a valid path.
+// unescaped undoes what pagechoice did, which made it of a valid path.
 func unescaped(path string) string {
 	text, _ := url.PathUnescape(path)
 	return text

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish/site/browsercheck/pagechoice"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -75,7 +76,7 @@ new Function("return 1");
 p { font-family: far, near }
 `, nil)
 	expect(t, report,
-		"violation: style-src-attr refuses a style attribute: "+notFoundPath,
+		"violation: style-src-attr refuses a style attribute: "+pagechoice.NotFoundPath,
 		"violation: script-src-elem refuses an inline script: /script/",
 		"violation: script-src-attr refuses a handler in an attribute: /handler/",
 		"violation: style-src-elem refuses an inline style: /style/",
@@ -285,5 +286,16 @@ func TestASiteThatIsNotServedIsToldOnce(t *testing.T) {
 	_, err := Check(t.Context(), Options{URL: "http://127.0.0.1:1", Dir: folder, Program: needs.Command(t, "chromium", Programs...)})
 	if err == nil || !strings.Contains(err.Error(), "the site is not served") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAFolderThatIsNoSiteIsRefused(t *testing.T) {
+	for folder, want := range map[string]string{
+		filepath.Join(t.TempDir(), "missing"): "is not a folder",
+		t.TempDir():                           "has no index.html",
+	} {
+		if _, err := readHome(folder); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", folder, err)
+		}
 	}
 }

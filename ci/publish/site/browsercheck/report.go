@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish/site/browsercheck/pagechoice"
 )
 
 // Rules: what can be wrong.
@@ -44,15 +45,15 @@ const maxExamples = 3
 
 // Report is what a check saw. Its JSON form is part of the interface: fields are added, never renamed.
 type Report struct {
-	Site    string  `json:"site"`   // the address that the browser saw
-	Server  string  `json:"server"` // what was asked for it
-	Policy  string  `json:"policy"` // the home page's Content-Security-Policy; "" is none
-	Browser string  `json:"browser"`
-	Widths  []int   `json:"widths"`
-	Pages   []Page  `json:"pages"`   // those opened
-	Of      int     `json:"of"`      // pages of the site
-	LeftOut int     `json:"leftOut"` // pages that show something new and were too many
-	Seconds float64 `json:"seconds"`
+	Site    string            `json:"site"`   // the address that the browser saw
+	Server  string            `json:"server"` // what was asked for it
+	Policy  string            `json:"policy"` // the home page's Content-Security-Policy; "" is none
+	Browser string            `json:"browser"`
+	Widths  []int             `json:"widths"`
+	Pages   []pagechoice.Page `json:"pages"`   // those opened
+	Of      int               `json:"of"`      // pages of the site
+	LeftOut int               `json:"leftOut"` // pages that show something new and were too many
+	Seconds float64           `json:"seconds"`
 	// Anyway counts what was not counted: errors that are there without the headers as well.
 	Anyway   int       `json:"anyway"`
 	Foreign  []Foreign `json:"foreign"` // other hosts that were asked, refused requests left out
@@ -225,21 +226,6 @@ func (r Report) notes() []string {
 			failed, rendering.Count(asked, "request"), strings.Join(silent, ", ")))
 	}
 	return notes
-}
-
-// String is the page with what it is opened for.
-func (p Page) String() string {
-	text := fmt.Sprintf("%s (layout of %s)", p.Path, rendering.Count(p.Alike, "page"))
-	if p.Alike == 0 {
-		text = p.Path + " (sends the visitor on)"
-	}
-	if len(p.Shows) > 0 {
-		text += ": " + strings.Join(p.Shows[:min(len(p.Shows), 6)], ", ")
-	}
-	if more := len(p.Shows) - 6; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 func (f Finding) level() string {

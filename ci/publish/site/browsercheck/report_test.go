@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/publish/site/browsercheck/pagechoice"
 )
 
 var sample = Report{
 	Site: "https://blog.example", Server: "http://site:8080", Policy: "default-src 'self'", Browser: "Chrome/1", Widths: []int{390, 1280},
-	Pages: []Page{{Path: "/", Alike: 1, Shows: []string{"inline script 1", "style attribute"}}, {Path: "/a/", Alike: 7, Shows: []string{}}},
+	Pages: []pagechoice.Page{{Path: "/", Alike: 1, Shows: []string{"inline script 1", "style attribute"}}, {Path: "/a/", Alike: 7, Shows: []string{}}},
 	Of:    9, LeftOut: 2, Seconds: 4.2, Anyway: 1,
 	Foreign: []Foreign{{"a.example", 3, 1}, {"b.example", 1, 0}},
 	Findings: []Finding{

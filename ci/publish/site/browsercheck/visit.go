@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"tazlab.net/castle/ci/publish/site/browsercheck/pagechoice"
 )
 
 // quiet is how long nothing may be asked of the network before a page counts as settled; Chromium's own networkIdle takes
@@ -37,7 +39,7 @@ var errCrashed = errors.New("the page crashed")
 
 // view is one page at one width.
 type view struct {
-	page  Page
+	page  pagechoice.Page
 	width int
 }
 
@@ -70,7 +72,7 @@ func (c *chromium) visit(ctx context.Context, v view, site *url.URL, deadline ti
 	case err != nil:
 		return nil, err
 	}
-	seen := w.conclude(first, v.page.status)
+	seen := w.conclude(first, v.page.Status)
 	if picture && !errors.Is(err, errCrashed) {
 		if seen.picture, err = photograph(tab); err != nil {
 			return nil, fmt.Errorf("take a screenshot: %w", err)

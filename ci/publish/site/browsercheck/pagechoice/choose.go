@@ -1,4 +1,6 @@
-package browsercheck
+// Package pagechoice takes the fewest pages of a built site that show everything that matters to headers and layout: scripts,
+// inline scripts and styles, handlers, other hosts, skeletons. A large site is a few templates, so these are few.
+package pagechoice
 
 import (
 	"cmp"
@@ -6,11 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/site/builtsite"
 )
 
@@ -30,29 +31,44 @@ type Page struct {
 	// Alike counts the site's pages with its layout; one that only sends the visitor on has none.
 	Alike int `json:"alike"`
 
-	status int // what the server is to answer
+	Status int `json:"-"` // what the server is to answer
 }
 
-// choice is what is opened of a site.
-type choice struct {
-	pages   []Page
-	of      int // pages of the site
-	leftOut int // pages that would have to be opened to see everything
+// String is the page with what it is opened for.
+func (p Page) String() string {
+	text := fmt.Sprintf("%s (layout of %s)", p.Path, rendering.Count(p.Alike, "page"))
+	if p.Alike == 0 {
+		text = p.Path + " (sends the visitor on)"
+	}
+	if len(p.Shows) > 0 {
+		text += ": " + strings.Join(p.Shows[:min(len(p.Shows), 6)], ", ")
+	}
+	if more := len(p.Shows) - 6; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
-// notFoundPage is the file with the answer for what is not there, and notFoundPath an address that is nowhere.
+// Choice is what is opened of a site.
+type Choice struct {
+	Pages   []Page
+	Of      int // pages of the site
+	LeftOut int // pages that would have to be opened to see everything
+}
+
+// notFoundPage is the file with the answer for what is not there, and NotFoundPath an address that is nowhere.
 const (
 	notFoundPage = "404.html"
-	notFoundPath = "/castle-looks-for-a-page-that-is-not-there/"
+	NotFoundPath = "/castle-looks-for-a-page-that-is-not-there/"
 )
 
-// choose reads all pages of a built site and takes the fewest that show everything, as far as the greedy way finds them:
+// Choose reads all pages of a built site and takes the fewest that show everything, as far as the greedy way finds them:
 // the page with the most that is new goes first, of equals the one with the shortest path. The home page and that for what
 // is missing are always in it. The base is where the site is built for.
-func choose(ctx context.Context, dir string, base *url.URL, limit int) (choice, error) {
+func Choose(ctx context.Context, dir string, base *url.URL, limit int) (Choice, error) {
 	site, err := builtsite.Open(dir, "")
 	if err != nil {
-		return choice{}, err
+		return Choice{}, err
 	}
 	files := pagesOf(site)
 	traits := make([]*traits, len(files))
@@ -61,21 +77,9 @@ func choose(ctx context.Context, dir string, base *url.URL, limit int) (choice, 
 		return err
 	})
 	if err != nil {
-		return choice{}, err
+		return Choice{}, err
 	}
 	return cover(traits, limit), nil
-}
-
-// readHome reads the home page, without which a folder is no site.
-func readHome(dir string) ([]byte, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder: name the one that the site is built into", dir)
-	}
-	home, err := os.ReadFile(filepath.Join(dir, "index.html"))
-	if err != nil {
-		return nil, fmt.Errorf("%s has no index.html: build the site first, or name the folder that holds its home page", dir)
-	}
-	return home, nil
 }
 
 // pagesOf sorts shortest first, so that the first of equal pages is the one with the shortest path.
@@ -87,8 +91,8 @@ func pagesOf(site *builtsite.Site) []string {
 	return pages
 }
 
-func cover(pages []*traits, limit int) choice {
-	chosen := choice{of: len(pages)}
+func cover(pages []*traits, limit int) Choice {
+	chosen := Choice{Of: len(pages)}
 	level := layoutLevel(pages)
 	alike := map[string]int{}
 	for _, page := range pages {
@@ -124,9 +128,9 @@ func cover(pages []*traits, limit int) choice {
 		return shows
 	}
 	take := func(i int) {
-		page := Page{Path: pages[i].path(), Shows: []string{}, Alike: alike[pages[i].layouts[level]], status: 200}
+		page := Page{Path: pages[i].path(), Shows: []string{}, Alike: alike[pages[i].layouts[level]], Status: 200}
 		if pages[i].file == notFoundPage {
-			page.Path, page.status = notFoundPath, 404
+			page.Path, page.Status = NotFoundPath, 404
 		}
 		for _, feature := range fresh(i) {
 			delete(missing, feature)
@@ -136,11 +140,11 @@ func cover(pages []*traits, limit int) choice {
 		}
 		slices.Sort(page.Shows)
 		features[i] = nil
-		if len(chosen.pages) == limit {
-			chosen.leftOut++
+		if len(chosen.Pages) == limit {
+			chosen.LeftOut++
 			return
 		}
-		chosen.pages = append(chosen.pages, page)
+		chosen.Pages = append(chosen.Pages, page)
 	}
 	for i, page := range pages {
 		if page.file == "index.html" {

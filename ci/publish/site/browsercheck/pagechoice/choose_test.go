@@ -1,9 +1,8 @@
-package browsercheck
+package pagechoice
 
 import (
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,13 +13,13 @@ var blog = &url.URL{Scheme: "https", Host: "blog.example", Path: "/"}
 
 // What is found in a golden site are the pages that are chosen of it.
 func TestAPageOfEachKindIsChosen(t *testing.T) {
-	sitetest.Golden(t, "choose/*.txtar", func(t *testing.T, _, dir string) string {
-		chosen, err := choose(t.Context(), dir, blog, DefaultPages)
+	sitetest.Golden(t, "*.txtar", func(t *testing.T, _, dir string) string {
+		chosen, err := Choose(t.Context(), dir, blog, 40)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var pages strings.Builder
-		for _, page := range chosen.pages {
+		for _, page := range chosen.Pages {
 			fmt.Fprintln(&pages, page)
 		}
 		return pages.String()
@@ -60,14 +59,14 @@ func large(articles int) string {
 }
 
 func TestALargeSiteGivesAFewPages(t *testing.T) {
-	chosen, err := choose(t.Context(), sitetest.Unpack(t, large(900)), blog, DefaultPages)
+	chosen, err := Choose(t.Context(), sitetest.Unpack(t, large(900)), blog, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if chosen.of != 904 || len(chosen.pages) < 6 || len(chosen.pages) > 25 || chosen.leftOut != 0 {
-		t.Errorf("%d of %d are chosen, %d left out: %v", len(chosen.pages), chosen.of, chosen.leftOut, chosen.pages)
+	if chosen.Of != 904 || len(chosen.Pages) < 6 || len(chosen.Pages) > 25 || chosen.LeftOut != 0 {
+		t.Errorf("%d of %d are chosen, %d left out: %v", len(chosen.Pages), chosen.Of, chosen.LeftOut, chosen.Pages)
 	}
-	shown := fmt.Sprint(chosen.pages)
+	shown := fmt.Sprint(chosen.Pages)
 	for _, want := range []string{"/tags/", "/js/math.js", "inline script of a page's own"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%s is shown by none of %s", want, shown)
@@ -80,26 +79,15 @@ func TestALargeSiteGivesAFewPages(t *testing.T) {
 
 func TestPagesThatAreTooManyAreCounted(t *testing.T) {
 	folder := sitetest.Unpack(t, large(100))
-	all, err := choose(t.Context(), folder, blog, DefaultPages)
+	all, err := Choose(t.Context(), folder, blog, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
-	few, err := choose(t.Context(), folder, blog, 2)
+	few, err := Choose(t.Context(), folder, blog, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(few.pages) != 2 || few.leftOut != len(all.pages)-2 || few.pages[0].Path != "/" {
-		t.Errorf("%d are chosen, %d left out, of %d: %v", len(few.pages), few.leftOut, len(all.pages), few.pages)
-	}
-}
-
-func TestAFolderThatIsNoSiteIsRefused(t *testing.T) {
-	for folder, want := range map[string]string{
-		filepath.Join(t.TempDir(), "missing"): "is not a folder",
-		t.TempDir():                           "has no index.html",
-	} {
-		if _, err := readHome(folder); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", folder, err)
-		}
+	if len(few.Pages) != 2 || few.LeftOut != len(all.Pages)-2 || few.Pages[0].Path != "/" {
+		t.Errorf("%d are chosen, %d left out, of %d: %v", len(few.Pages), few.LeftOut, len(all.Pages), few.Pages)
 	}
 }

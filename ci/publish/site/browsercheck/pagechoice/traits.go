@@ -1,4 +1,4 @@
-package browsercheck
+package pagechoice
 
 import (
 	"bytes"
