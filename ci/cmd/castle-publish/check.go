@@ -9,6 +9,7 @@ import (
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/sitecheck"
+	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
@@ -26,7 +27,7 @@ func newCheckCommand() *cobra.Command {
 			var err error
 			options.Strict = headers == siteheaders.Strict
 			if baseline != "" {
-				if options.Baseline, err = sitecheck.ReadBaseline(baseline); err != nil {
+				if options.Baseline, err = findings.ReadBaseline(baseline); err != nil {
 					return err
 				}
 			}
@@ -64,7 +65,7 @@ func newCheckCommand() *cobra.Command {
 	return command
 }
 
-func writeReport(name string, report sitecheck.Report) error {
+func writeReport(name string, report findings.Report) error {
 	text, err := rendering.JSON(report)
 	if err != nil {
 		return err

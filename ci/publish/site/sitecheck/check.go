@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 )
 
 // Options say what to check.
@@ -25,19 +27,19 @@ type Options struct {
 	// report shows them. In a pattern * stands for any characters, slashes too, and ? for one.
 	Ignore []string
 	// Baseline are findings that are known: only what it does not hold is reported.
-	Baseline Baseline
+	Baseline findings.Baseline
 }
 
 // Check reads the site and returns all its findings at once. An error means that the site could not be read, or that the
 // options make no sense; findings are no error.
-func Check(ctx context.Context, options Options) (Report, error) {
-	ignored, err := parseIgnore(options.Ignore)
+func Check(ctx context.Context, options Options) (findings.Report, error) {
+	ignored, err := findings.ParseIgnore(options.Ignore)
 	if err != nil {
-		return Report{}, err
+		return findings.Report{}, err
 	}
 	site, err := openSite(options.Dir, options.BaseURL)
 	if err != nil {
-		return Report{}, err
+		return findings.Report{}, err
 	}
 
 	readable := slices.DeleteFunc(slices.Clone(site.Files), func(file string) bool { return readerOf(file) == nil })
@@ -51,11 +53,11 @@ func Check(ctx context.Context, options Options) (Report, error) {
 		return nil
 	})
 	if err != nil {
-		return Report{}, err
+		return findings.Report{}, err
 	}
 
-	report := Report{}
-	var findings []Finding
+	report := findings.Report{}
+	var found []findings.Finding
 	documents := make(map[string]*document)
 	for _, document := range checked {
 		documents[document.file] = document
@@ -69,13 +71,13 @@ func Check(ctx context.Context, options Options) (Report, error) {
 	}
 	checkTranslations(site, checked, documents, options.Languages)
 	for _, document := range checked {
-		findings = append(findings, document.findings...)
+		found = append(found, document.findings...)
 	}
 	if !site.files["index.html"] {
-		findings = append(findings, Finding{File: "index.html", Line: 1, Rule: ruleNoIndex, Cause: "/",
+		found = append(found, findings.Finding{File: "index.html", Line: 1, Rule: findings.NoIndex, Cause: "/",
 			Message: "the site has no home page: build it, or name the folder that holds index.html"})
 	}
-	report.take(findings, options.Strict, ignored, options.Baseline)
+	report.Take(found, options.Strict, ignored, options.Baseline)
 	return report, nil
 }
 
@@ -84,7 +86,7 @@ type document struct {
 	file     string
 	isPage   bool
 	links    int
-	findings []Finding
+	findings []findings.Finding
 
 	// Facts of HTML pages only.
 	language   string
@@ -104,7 +106,7 @@ type anchor struct {
 
 // add takes a finding down. The cause is what findings that are mended together have in common, whatever their page.
 func (d *document) add(line int, rule, cause, format string, arguments ...any) {
-	d.findings = append(d.findings, Finding{File: d.file, Line: line, Rule: rule, Cause: strings.Join(strings.Fields(cause), " "),
+	d.findings = append(d.findings, findings.Finding{File: d.file, Line: line, Rule: rule, Cause: strings.Join(strings.Fields(cause), " "),
 		Message: fmt.Sprintf(format, arguments...)})
 }
 
@@ -115,7 +117,7 @@ func (d *document) checkAnchors(documents map[string]*document) {
 			continue
 		}
 		if _, exists := target.ids[anchor.fragment]; !exists {
-			d.add(anchor.line, ruleMissingAnchor, "/"+anchor.file+"#"+anchor.fragment, "%s: nothing in %s has the id %q; correct the link or add the id",
+			d.add(anchor.line, findings.MissingAnchor, "/"+anchor.file+"#"+anchor.fragment, "%s: nothing in %s has the id %q; correct the link or add the id",
 				anchor.quoted, anchor.file, anchor.fragment)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/site/builtsite"
+	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
@@ -33,12 +34,12 @@ func TestGoldenSites(t *testing.T) {
 }
 
 // everyFinding is a report that groups nothing: each finding with its severity, its rule and, after a colon, its cause.
-func everyFinding(report Report) string {
+func everyFinding(report findings.Report) string {
 	var text strings.Builder
 	for _, f := range report.Findings {
 		fmt.Fprintf(&text, "%s:%d: %s: %s [%s: %s]\n", f.File, f.Line, f.Severity, f.Message, f.Rule, f.Cause)
 	}
-	fmt.Fprintln(&text, report.summary())
+	fmt.Fprintln(&text, report.Summary())
 	return text.String()
 }
 
@@ -58,17 +59,21 @@ func goldenOptions(comment string) Options {
 }
 
 func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
-	source, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
+	source, err := parser.ParseFile(token.NewFileSet(), "findings/rules.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rules []string
 	ast.Inspect(source, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, "rule") {
+		if !ok || spec.Type != nil {
 			return true
 		}
-		rule, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		value, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		rule, err := strconv.Unquote(value.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,8 +89,8 @@ func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
 		return true
 	})
 	slices.Sort(rules)
-	if len(rules) == 0 || !slices.Equal(rules, ruleNames()) {
-		t.Fatalf("rules\n%q\nthose with a severity\n%q", rules, ruleNames())
+	if len(rules) == 0 || !slices.Equal(rules, findings.Names()) {
+		t.Fatalf("rules\n%q\nthose with a severity\n%q", rules, findings.Names())
 	}
 }
 
@@ -101,7 +106,7 @@ func TestTheReportIsReadByProgramsToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var decoded Report
+	var decoded findings.Report
 	if err := json.Unmarshal([]byte(encoded), &decoded); err != nil {
 		t.Fatal(err)
 	}

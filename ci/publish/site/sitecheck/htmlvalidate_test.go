@@ -16,35 +16,36 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
 // confirmedBy are html-validate's names for what our rules of HTML find.
 var confirmedBy = map[string][]string{
-	ruleBlockInP:        {"close-order", "element-permitted-content"},
-	ruleDuplicateAttr:   {"no-dup-attr"},
-	ruleDuplicateID:     {"no-dup-id", "valid-id"},
-	ruleHeadingOrder:    {"heading-level"},
-	ruleImgAlt:          {"wcag/h37"},
-	ruleMisnested:       {"close-order"},
-	ruleNesting:         {"element-permitted-content", "element-permitted-parent"},
-	ruleNoDoctype:       {"missing-doctype", "doctype-html", "parser-error"},
-	ruleNoLang:          {"element-required-attributes"},
-	ruleNoTitle:         {"empty-title", "element-required-content"},
-	ruleObsoleteElement: {"deprecated"},
-	ruleStrayEndTag:     {"close-order", "void-content"},
-	ruleUnclosed:        {"close-order", "no-implicit-close", "no-self-closing", "parser-error"},
-	ruleUnknownElement:  {"element-name", "no-unknown-elements"},
+	findings.BlockInP:        {"close-order", "element-permitted-content"},
+	findings.DuplicateAttr:   {"no-dup-attr"},
+	findings.DuplicateID:     {"no-dup-id", "valid-id"},
+	findings.HeadingOrder:    {"heading-level"},
+	findings.ImgAlt:          {"wcag/h37"},
+	findings.Misnested:       {"close-order"},
+	findings.Nesting:         {"element-permitted-content", "element-permitted-parent"},
+	findings.NoDoctype:       {"missing-doctype", "doctype-html", "parser-error"},
+	findings.NoLang:          {"element-required-attributes"},
+	findings.NoTitle:         {"empty-title", "element-required-content"},
+	findings.ObsoleteElement: {"deprecated"},
+	findings.StrayEndTag:     {"close-order", "void-content"},
+	findings.Unclosed:        {"close-order", "no-implicit-close", "no-self-closing", "parser-error"},
+	findings.UnknownElement:  {"element-name", "no-unknown-elements"},
 }
 
 // elementNamed are the rules whose findings html-validate must confirm about the very element.
-var elementNamed = []string{ruleMisnested, ruleNesting, ruleObsoleteElement, ruleStrayEndTag, ruleUnclosed, ruleUnknownElement}
+var elementNamed = []string{findings.Misnested, findings.Nesting, findings.ObsoleteElement, findings.StrayEndTag, findings.Unclosed, findings.UnknownElement}
 
 // unknowable are the rules of what a checker of single pages cannot know: the site around the page, its feeds, its bytes.
 var unknowable = []string{
-	ruleBrokenLink, ruleEncoding, ruleForeignRequest, ruleLinkCase, ruleMissingAnchor, ruleNoIndex, ruleRedirectedLink,
-	ruleTranslation, ruleTranslationLang, ruleXML, ruleXMLMissingFields,
+	findings.BrokenLink, findings.Encoding, findings.ForeignRequest, findings.LinkCase, findings.MissingAnchor, findings.NoIndex, findings.RedirectedLink,
+	findings.Translation, findings.TranslationLang, findings.XML, findings.XMLMissingFields,
 }
 
 // TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind keeps our rules of HTML from being stricter than those of a checker that many
@@ -54,8 +55,8 @@ func TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind(t *testing.T) {
 	for rule := range confirmedBy {
 		covered = append(covered, rule)
 	}
-	if covered = append(covered, unknowable...); len(covered) != len(severities) {
-		t.Errorf("%d of %d rules are compared or unknowable", len(covered), len(severities))
+	if covered = append(covered, unknowable...); len(covered) != len(findings.Names()) {
+		t.Errorf("%d of %d rules are compared or unknowable", len(covered), len(findings.Names()))
 	}
 	checker := newHTMLValidate(t)
 	dir := sitetest.New(t, htmlCases(t))
@@ -168,7 +169,7 @@ type htmlValidateMessage struct {
 }
 
 // confirms reports whether the message is about the finding: of a matching rule, on its line, and about its element.
-func (m htmlValidateMessage) confirms(finding Finding) bool {
+func (m htmlValidateMessage) confirms(finding findings.Finding) bool {
 	if !slices.Contains(confirmedBy[finding.Rule], m.RuleID) || m.Line != finding.Line {
 		return false
 	}

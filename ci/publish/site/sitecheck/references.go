@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/publish/site/builtsite"
+	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
@@ -55,7 +56,7 @@ type source struct {
 }
 
 func (s source) quote(value string) string {
-	value = cut(value, widestQuoted)
+	value = findings.Cut(value, findings.WidestQuoted)
 	switch {
 	case s.element == "" && s.attribute == "url":
 		return fmt.Sprintf("url(%q)", value)
@@ -108,7 +109,7 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
 		if how == loads && from.element != "form" {
-			r.document.add(from.line, ruleBrokenLink, from.kind()+" without a file", "%s names no file: fill it in or leave it out", from.quote(""))
+			r.document.add(from.line, findings.BrokenLink, from.kind()+" without a file", "%s names no file: fill it in or leave it out", from.quote(""))
 		}
 		return destination{}
 	}
@@ -116,7 +117,7 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	switch {
 	case target.host != "":
 		if how == loads {
-			r.document.add(from.line, ruleForeignRequest, target.host+" by "+from.kind(), "%s makes the browser ask %s: serve the file from this site",
+			r.document.add(from.line, findings.ForeignRequest, target.host+" by "+from.kind(), "%s makes the browser ask %s: serve the file from this site",
 				from.quote(string(value)), target.host)
 		}
 		return target
@@ -129,11 +130,11 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	}
 	r.document.links++
 	if r.anywhere && value[0] != '/' && value[0] != '#' && !bytes.Contains(value, []byte("://")) {
-		r.document.add(from.line, ruleBrokenLink, string(value),
+		r.document.add(from.line, findings.BrokenLink, string(value),
 			"%s is relative, but an error page is shown at any address: begin it with a slash", from.quote(string(value)))
 	}
 	if target.redirected && how == navigates {
-		r.document.add(from.line, ruleRedirectedLink, target.cause, "%s lacks its last slash and costs a redirect: add it",
+		r.document.add(from.line, findings.RedirectedLink, target.cause, "%s lacks its last slash and costs a redirect: add it",
 			from.quote(string(value)))
 	}
 	if target.fragment != "" && how == navigates {

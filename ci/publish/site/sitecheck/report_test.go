@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/rendering/renderingtest"
+	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
@@ -32,7 +33,7 @@ func themedSite(pages int) map[string]string {
 	return files
 }
 
-func check(t *testing.T, files map[string]string, options Options) Report {
+func check(t *testing.T, files map[string]string, options Options) findings.Report {
 	t.Helper()
 	options.Dir, options.BaseURL = sitetest.New(t, files), "https://example.org/"
 	report, err := Check(t.Context(), options)
@@ -46,7 +47,7 @@ func check(t *testing.T, files map[string]string, options Options) Report {
 func TestAReportIsReadInEveryFormat(t *testing.T) {
 	report := check(t, themedSite(4), Options{
 		Ignore:   []string{"nesting:post-*"},
-		Baseline: Baseline{ruleImgAlt: {`<img class="logo">`: {"index.html": 1, "post-002/index.html": 2, "post-009/index.html": 1}}},
+		Baseline: findings.Baseline{findings.ImgAlt: {`<img class="logo">`: {"index.html": 1, "post-002/index.html": 2, "post-009/index.html": 1}}},
 	})
 	renderingtest.MustRead(t, "report", report)
 }
@@ -57,11 +58,11 @@ func TestAThousandPagesWithTheSameMistakesAreAFewRows(t *testing.T) {
 		t.Fatalf("%d errors, %d warnings", report.Errors, report.Warnings)
 	}
 	lines := strings.Split(strings.TrimSpace(report.Text()), "\n")
-	if most := (1 + examplesShown) * len(report.Groups); len(lines) > most+1 || len(report.Groups) != 8 {
+	if most := (1 + findings.ExamplesShown) * len(report.Groups); len(lines) > most+1 || len(report.Groups) != 8 {
 		t.Errorf("%d groups in %d lines:\n%s", len(report.Groups), len(lines), report.Text())
 	}
 	for _, line := range lines {
-		if len([]rune(line)) > widest+len("    ") {
+		if len([]rune(line)) > findings.Widest+len("    ") {
 			t.Errorf("a line of %d characters: %s", len([]rune(line)), line)
 		}
 	}
@@ -142,7 +143,7 @@ func TestOnlyWhatTheBaselineDoesNotHoldIsReported(t *testing.T) {
 	if err := check(t, files, Options{}).Baseline().Write(name); err != nil {
 		t.Fatal(err)
 	}
-	baseline, err := ReadBaseline(name)
+	baseline, err := findings.ReadBaseline(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,11 +209,11 @@ func TestAFileThatIsNoBaselineIsRefused(t *testing.T) {
 	for _, text := range []string{"", "[]", `{"nesting": {"x": 1}}`, `{} {}`} {
 		name := filepath.Join(t.TempDir(), "baseline.json")
 		sitetest.Write(t, name, text)
-		if _, err := ReadBaseline(name); err == nil || !strings.Contains(err.Error(), name+" is no baseline: ") {
+		if _, err := findings.ReadBaseline(name); err == nil || !strings.Contains(err.Error(), name+" is no baseline: ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := ReadBaseline(filepath.Join(t.TempDir(), "missing.json")); err == nil || !strings.Contains(err.Error(), "missing.json") {
+	if _, err := findings.ReadBaseline(filepath.Join(t.TempDir(), "missing.json")); err == nil || !strings.Contains(err.Error(), "missing.json") {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package sitecheck
+package findings
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package sitecheck
+package findings
 
 import (
 	"cmp"
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// examplesShown is how many findings of a group the report shows: enough to see whether they are alike.
-const examplesShown = 3
+// ExamplesShown is how many findings of a group the report shows: enough to see whether they are alike.
+const ExamplesShown = 3
 
 // Group are the findings of one rule that have the same cause. One change of a template or of the content mends them all.
 type Group struct {
@@ -49,9 +49,9 @@ func groups(findings []Finding) []Group {
 
 // examples takes the first finding of each file, and more of the same files only where there are few.
 func examples(first, all []Finding) []Finding {
-	shown := first[:min(len(first), examplesShown)]
+	shown := first[:min(len(first), ExamplesShown)]
 	for _, finding := range all {
-		if len(shown) == examplesShown {
+		if len(shown) == ExamplesShown {
 			break
 		}
 		if !slices.Contains(shown, finding) {
@@ -63,17 +63,18 @@ func examples(first, all []Finding) []Finding {
 
 // place is the finding as compilers print theirs, so that editors find it.
 func (f Finding) place() string {
-	return cut(fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message), widest)
+	return Cut(fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message), Widest)
 }
 
 // How much is shown of a line of the report, and of a reference that is quoted in it, in characters: an attribute can hold a
 // whole image.
 const (
-	widest       = 240
-	widestQuoted = 120
+	Widest       = 240
+	WidestQuoted = 120
 )
 
-func cut(text string, most int) string {
+// Cut shortens a text to so many characters.
+func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}

@@ -1,4 +1,4 @@
-package sitecheck
+package findings
 
 import (
 	"errors"
@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// ignoreList are the findings that a site's author does not want to hear of.
-type ignoreList []ignored
+// IgnoreList are the findings that a site's author does not want to hear of.
+type IgnoreList []ignored
 
 type ignored struct {
 	rule    string
 	pattern *regexp.Regexp // nil for the whole rule
 }
 
-// parseIgnore reads the entries of Options.Ignore. Its error names all mistakes.
-func parseIgnore(entries []string) (ignoreList, error) {
-	var list ignoreList
+// ParseIgnore reads the entries "rule" and "rule:pattern". Its error names all mistakes.
+func ParseIgnore(entries []string) (IgnoreList, error) {
+	var list IgnoreList
 	var mistakes []error
 	for _, entry := range entries {
 		rule, pattern, narrowed := strings.Cut(entry, ":")
 		if severities[rule] == "" {
-			mistakes = append(mistakes, fmt.Errorf("ignore %q: %q is no rule; want one of %s", entry, rule, strings.Join(ruleNames(), ", ")))
+			mistakes = append(mistakes, fmt.Errorf("ignore %q: %q is no rule; want one of %s", entry, rule, strings.Join(Names(), ", ")))
 			continue
 		}
 		if narrowed && pattern == "" {
@@ -44,7 +44,7 @@ func glob(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern)) + `$`)
 }
 
-func (l ignoreList) match(finding Finding) bool {
+func (l IgnoreList) match(finding Finding) bool {
 	for _, one := range l {
 		if one.rule == finding.Rule &&
 			(one.pattern == nil || one.pattern.MatchString(finding.Cause) || one.pattern.MatchString(finding.File)) {

@@ -1,4 +1,4 @@
-package sitecheck
+package findings
 
 import (
 	"cmp"
@@ -36,8 +36,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// take takes the findings over: all but those that are left out.
-func (r *Report) take(findings []Finding, strict bool, ignored ignoreList, baseline Baseline) {
+// Take takes the findings over: all but those that are left out.
+func (r *Report) Take(findings []Finding, strict bool, ignored IgnoreList, baseline Baseline) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),
@@ -72,20 +72,20 @@ func (r Report) Text() string {
 	}
 	for _, group := range r.Groups {
 		fmt.Fprintf(&text, "%-7s  %*d in %*s  %s: %s\n", group.Severity, findings, group.Findings, files, rendering.Count(group.Files, "file"),
-			group.Rule, cut(group.Cause, widest))
+			group.Rule, Cut(group.Cause, Widest))
 		for _, example := range group.examples {
 			fmt.Fprintf(&text, "    %s\n", example.place())
 		}
 	}
 	text.WriteString(r.stale())
-	fmt.Fprintln(&text, r.summary())
+	fmt.Fprintln(&text, r.Summary())
 	return text.String()
 }
 
 // Markdown is the report for GitHub's job summary.
 func (r Report) Markdown() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "### %s\n", r.summary())
+	fmt.Fprintf(&text, "### %s\n", r.Summary())
 	if stale := r.stale(); stale != "" {
 		text.WriteString("\n" + stale)
 	}
@@ -97,14 +97,14 @@ func (r Report) Markdown() string {
 		for _, example := range group.examples {
 			examples = append(examples, rendering.Code(example.place()))
 		}
-		fmt.Fprintf(&text, "| %s | %s | %s | %d | %d | %s |\n", group.Severity, group.Rule, rendering.Code(cut(group.Cause, widest)),
+		fmt.Fprintf(&text, "| %s | %s | %s | %d | %d | %s |\n", group.Severity, group.Rule, rendering.Code(Cut(group.Cause, Widest)),
 			group.Findings, group.Files, strings.Join(examples, "<br>"))
 	}
 	return text.String()
 }
 
-// summary is the report in a line.
-func (r Report) summary() string {
+// Summary is the report in a line.
+func (r Report) Summary() string {
 	summary := fmt.Sprintf("%s, %s checked: %s, %s", rendering.Count(r.Pages, "page"), rendering.Count(r.Links, "link"),
 		rendering.Count(r.Errors, "error"), rendering.Count(r.Warnings, "warning"))
 	if r.Known > 0 {
