@@ -1,6 +1,6 @@
-// Package publish is the last mile of a blog: the image goes into the registry and then, strictly after the registry has
-// confirmed its digest, its tag into the GitOps manifest. It never builds anything. The packages rollback and history are the
-// verbs beside it; report is what a run tells of what it did.
+// Package publish is the last mile of a blog: the image goes into the registry and then, strictly after the registry
+// has confirmed its digest, its tag into the GitOps manifest. It never builds anything. The packages rollback and
+// history are the verbs beside it; report is what a run tells of what it did.
 package publish
 
 import (
@@ -20,13 +20,11 @@ type Options struct {
 	Commit worktree.Commit
 	// Layout is the OCI layout that holds the image or index.
 	Layout string
-	// Image is the image's repository; its tag is TagPrefix and the commit's
-	// abbreviated SHA.
+	// Image is the image's repository; its tag is TagPrefix and the commit's abbreviated SHA.
 	Image, TagPrefix string
 	// Registry says how to reach the image's registry.
 	Registry imagepush.Access
-	// Repository and Update address the manifest; the update's image and
-	// source are set from the above.
+	// Repository and Update address the manifest; the update's image and source are set from the above.
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
 	// Headers are those that the image sends, for the report; nil: not told.
@@ -42,8 +40,8 @@ type Options struct {
 	Warnings []string
 }
 
-// Run publishes. The result is complete only without an error; with one it
-// holds what was done until then. A *report.UnseenError says that all was published.
+// Run publishes. The result is complete only without an error; with one it holds what was done until then. A
+// *report.RolloutError says that all was published.
 func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
 	result = report.Result{

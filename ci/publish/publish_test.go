@@ -156,8 +156,8 @@ func TestAPassingMoodOfTheRegistryIsOutlasted(t *testing.T) {
 	}
 }
 
-// oncePerBlob chooses each path once, so that the number of attempts is not
-// used up by one blob. Uploads have a path of their own each.
+// oncePerBlob chooses each path once, so that the number of attempts is not used up by one blob. Uploads have a path of
+// their own each.
 func oncePerBlob() func(*http.Request) bool {
 	seen := map[string]bool{} // guarded by the faults' lock
 	return func(r *http.Request) bool {

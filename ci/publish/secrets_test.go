@@ -46,8 +46,7 @@ func TestCredentialsAreInNoErrorNoReportAndNoFile(t *testing.T) {
 	w, _, newer := publishtest.Published(t)
 	var mu sync.Mutex
 	sent := map[string]bool{}
-	// A registry that gives back what it was given, once it has asked for it.
-	// An answer to HEAD would have no text.
+	// A registry that gives back what it was given, once it has asked for it. An answer to HEAD would have no text.
 	echo := func(rw http.ResponseWriter, r *http.Request) bool {
 		given := r.Header.Get("Authorization")
 		if given == "" || r.Method == http.MethodHead {
@@ -110,8 +109,8 @@ func TestCredentialsAreInNoErrorNoReportAndNoFile(t *testing.T) {
 	mustHoldNoCanary(t, "the history", w.Git(t, "log", "--all", "-p", "--format=raw"))
 }
 
-// searchFolder reports every file that holds a canary and returns how many
-// files there were. Git's own objects are compressed; the log above reads them.
+// searchFolder reports every file that holds a canary and returns how many files there were. Git's own objects are
+// compressed; the log above reads them.
 func searchFolder(t *testing.T, dir string) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {

@@ -81,9 +81,8 @@ func export(ctx context.Context, source worktree.Options, dest string) (exported
 	return exported{Commit: commit, Site: site}, err
 }
 
-// exportDirty takes a clean tree's commit, as publishing does, and else the
-// site's folder as it is. That names no commit; its time is any that is always
-// the same.
+// exportDirty takes a clean tree's commit, as publishing does, and else the site's folder as it is. That names no
+// commit; its time is any that is always the same.
 func exportDirty(ctx context.Context, source worktree.Options, dest string) (exported, error) {
 	if made, err := export(ctx, source, dest); err == nil {
 		return made, nil

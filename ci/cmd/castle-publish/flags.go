@@ -13,8 +13,8 @@ import (
 	"tazlab.net/castle/ci/publish/imagepush"
 )
 
-// The environment variables that secrets come in by. A flag would show them in
-// the list of processes and in the engine's log.
+// The environment variables that secrets come in by. A flag would show them in the list of processes and in the
+// engine's log.
 const (
 	gitTokenVariable         = "CASTLE_GIT_TOKEN"
 	registryPasswordVariable = "CASTLE_REGISTRY_PASSWORD"
@@ -29,8 +29,7 @@ func gitCredentials(knownHosts string) git.Credentials {
 	}
 }
 
-// addRegistryFlags adds those of every command that talks to a registry. The
-// password comes by the environment.
+// addRegistryFlags adds those of every command that talks to a registry. The password comes by the environment.
 func addRegistryFlags(command *cobra.Command, access *imagepush.Access) {
 	command.Flags().StringVar(&access.Username, "registry-username", "", "the user name for the registry")
 	command.Flags().StringArrayVar(&access.PlainHTTP, "plain-http", nil, "a registry that speaks HTTP (registry:5000)")

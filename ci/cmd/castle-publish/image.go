@@ -208,8 +208,7 @@ func newPullCommand() *cobra.Command {
 	return command
 }
 
-// writeArchive writes a Docker archive. The name in it is of no consequence,
-// but the format wants one.
+// writeArchive writes a Docker archive. The name in it is of no consequence, but the format wants one.
 func writeArchive(out string, image v1.Image) error {
 	return tarball.WriteToFile(out, name.MustParseReference("blog:published"), image)
 }

@@ -1,6 +1,6 @@
-// Command castle-publish is the steps of publish-blog and its companions; they run inside the module's containers, one after
-// the other. This package holds commands and flags only; what they do stands in ci/publish, and for the wait for a
-// rollout in ci/cluster.
+// Command castle-publish is the steps of publish-blog and its companions; they run inside the module's containers, one
+// after the other. This package holds commands and flags only; what they do stands in ci/publish, and for the wait for
+// a rollout in ci/cluster.
 package main
 
 import "tazlab.net/castle/ci/cmd/cli"

@@ -22,8 +22,8 @@ func (w *waitFlags) add(command *cobra.Command) {
 	w.deliveryFlags.add(command)
 }
 
-// waiter gets access to the cluster before anything is changed, so that what could not be waited for is not done either.
-// Without --wait it is nil. An error says what is not done, such as "published".
+// waiter gets access to the cluster before anything is changed, so that what could not be waited for is not done
+// either. Without --wait it is nil. An error says what is not done, such as "published".
 func (w *waitFlags) waiter(cmd *cobra.Command, update gitops.UpdateRequest, done string) (report.Waiter, error) {
 	if !w.wait {
 		return nil, nil

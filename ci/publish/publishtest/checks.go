@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// MustStay runs an action and makes sure that no push was even begun and that
-// the branch is where it was.
+// MustStay runs an action and makes sure that no push was even begun and that the branch is where it was.
 func (w *World) MustStay(t *testing.T, action func()) {
 	t.Helper()
 	before := w.Git(t, "for-each-ref")

@@ -14,8 +14,7 @@ import (
 	"tazlab.net/castle/ci/publish/siteimage/ocilayout"
 )
 
-// Access has short pauses and few attempts, so that a registry that stays
-// broken is given up soon.
+// Access has short pauses and few attempts, so that a registry that stays broken is given up soon.
 func (w *World) Access() imagepush.Access {
 	return imagepush.Access{Username: "robot", Password: RegistryPassword, Pause: time.Millisecond, Tries: 3, Timeout: 20 * time.Second}
 }

@@ -20,15 +20,15 @@ import (
 // ManifestPath is the manifest in the GitOps repository.
 const ManifestPath = "apps/base/hugo-blog/hugo-blog.yaml"
 
-// The canaries must turn up nowhere but in the memory of who uses them. They hold characters that a URL, a form and base64
-// write differently.
+// The canaries must turn up nowhere but in the memory of who uses them. They hold characters that a URL, a form and
+// base64 write differently.
 const (
 	RegistryPassword = "canary-7c2e-registry/+&"
 	GitToken         = "canary-4f1d-git/+&"
 )
 
-// World is a registry behind faults and a Git server, both on loopback, both
-// guarded, both writing down what they are asked.
+// World is a registry behind faults and a Git server, both on loopback, both guarded, both writing down what they are
+// asked.
 type World struct {
 	*registry.Faults
 	RegistryDir, GitDir string // their folders
@@ -36,8 +36,8 @@ type World struct {
 	gitURL              string
 
 	mu sync.Mutex
-	// events are "registry METHOD path" when a request was answered and
-	// "git METHOD path" when one came in, in their order.
+	// events are "registry METHOD path" when a request was answered and "git METHOD path" when one came in, in their
+	// order.
 	events []string
 	// answer may answer a request for the registry in its place.
 	answer func(http.ResponseWriter, *http.Request) (answered bool)

@@ -1,5 +1,5 @@
-// Package report is what a publish or a rollback did, the wait for its rollout included: as a person reads it, as a program,
-// and in GitHub's job summary.
+// Package report is what a publish or a rollback did, the wait for its rollout included: as a person reads it, as a
+// program, and in GitHub's job summary.
 package report
 
 import (
@@ -12,8 +12,8 @@ import (
 	"tazlab.net/castle/ci/publish/gitops"
 )
 
-// Result is what a publish did, or in a dry run what it would do. Its JSON
-// form is part of the interface: fields are added, never renamed.
+// Result is what a publish did, or in a dry run what it would do. Its JSON form is part of the interface: fields are
+// added, never renamed.
 type Result struct {
 	// Changed says whether the registry or the GitOps repository changed.
 	Changed bool `json:"changed"`
@@ -48,8 +48,7 @@ type Image struct {
 	Digest        string `json:"digest"`
 	AlreadyThere  bool   `json:"alreadyThere"`
 	UploadedBytes int64  `json:"uploadedBytes"`
-	// BuildDigest is that of this build, where it differs from what was
-	// published from the same inputs.
+	// BuildDigest is that of this build, where it differs from what was published from the same inputs.
 	BuildDigest string `json:"buildDigest,omitempty"`
 }
 
@@ -63,8 +62,8 @@ type GitOps struct {
 	Path       string `json:"path"`
 	Commit     string `json:"commit,omitempty"`
 	Changed    bool   `json:"changed"`
-	// Line is the changed line's number, Old and New its text: several lines
-	// where a digest of its own line changed with it.
+	// Line is the changed line's number, Old and New its text: several lines where a digest of its own line changed
+	// with it.
 	Line     int    `json:"line"`
 	Old      string `json:"old,omitempty"`
 	New      string `json:"new,omitempty"`
@@ -92,8 +91,7 @@ type Step struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// ParseStep reads "name=1.2s", the form that the caller of a container hands
-// finished steps on in.
+// ParseStep reads "name=1.2s", the form that the caller of a container hands finished steps on in.
 func ParseStep(text string) (Step, error) {
 	name, duration, found := strings.Cut(text, "=")
 	took, err := time.ParseDuration(duration)

@@ -31,8 +31,8 @@ type Rollout struct {
 	// Revision is what Flux has fetched, "main@sha1:<commit>"; Image what the Deployment runs. Empty: not seen.
 	Revision string `json:"revision,omitempty"`
 	Image    string `json:"image,omitempty"`
-	// Seconds passed from the push, or where nothing was pushed from the wait's beginning, until it was available or
-	// no longer waited for.
+	// Seconds passed from the push, or where nothing was pushed from the wait's beginning, until it was available or no
+	// longer waited for.
 	Seconds float64 `json:"seconds"`
 	// Problem is why it is not available, and Again the command that waits once more.
 	Problem string `json:"problem,omitempty"`
@@ -53,8 +53,8 @@ func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.T
 	return &rollout, &UnseenError{Rollout: rollout, err: err}
 }
 
-// WaitRollout waits for what was pushed a moment ago: the commit of the GitOps repository, and the image as the manifest
-// names it.
+// WaitRollout waits for what was pushed a moment ago: the commit of the GitOps repository, and the image as the
+// manifest names it.
 func (r *Result) WaitRollout(ctx context.Context, waiter Waiter, image string) error {
 	pushed := time.Now()
 	err := r.Step("wait for the rollout", func() (err error) {

@@ -1,5 +1,5 @@
-// Package rollback points the manifest at an image that was published before, after making sure that the registry still has
-// it, and has it unchanged. Nothing is built.
+// Package rollback points the manifest at an image that was published before, after making sure that the registry still
+// has it, and has it unchanged. Nothing is built.
 package rollback
 
 import (

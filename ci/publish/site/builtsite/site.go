@@ -1,5 +1,5 @@
-// Package builtsite is the folder that Hugo has built a site into: which files there are, where they are served, and a way to
-// read many of them at once. What stands in a file, those who read it know.
+// Package builtsite is the folder that Hugo has built a site into: which files there are, where they are served, and a
+// way to read many of them at once. What is in a file is up to those who read it.
 package builtsite
 
 import (
@@ -25,8 +25,8 @@ type Site struct {
 	Base    *url.URL // where it is served; ends with a slash; UnknownSite where the site does not tell
 }
 
-// Open lists a folder as a web server sees it: links are followed, and what a dangling one names is not there. baseURL is
-// where the site is served; empty: scheme and host of its home page's canonical link.
+// Open lists a folder as a web server sees it: links are followed, and what a dangling one names is not there. baseURL
+// is where the site is served; empty: scheme and host of its home page's canonical link.
 func Open(dir, baseURL string) (*Site, error) {
 	s := &Site{Dir: dir}
 	if info, err := os.Stat(dir); err != nil {
@@ -85,8 +85,8 @@ func (s *Site) address(baseURL string) (*url.URL, error) {
 	return base, nil
 }
 
-// Read reads files of the site, as many at once as there are processors, and hands each on with its place in the list. The
-// first error ends it.
+// Read reads files of the site, as many at once as there are processors, and hands each on with its place in the list.
+// The first error ends it.
 func (s *Site) Read(ctx context.Context, files []string, read func(i int, content []byte) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))

@@ -18,8 +18,8 @@ type Headers struct {
 	Weak []string `json:"weak,omitempty"`
 }
 
-// StrictHeaders suit a site that loads nothing from elsewhere and has no code or style in its pages; pictures may stand in
-// its styles as data.
+// StrictHeaders suit a site that loads nothing from elsewhere and has no code or style in its pages; pictures may stand
+// in its styles as data.
 func StrictHeaders() Headers {
 	return Headers{
 		Mode:                  string(Strict),
@@ -30,8 +30,8 @@ func StrictHeaders() Headers {
 	}
 }
 
-// Make returns the headers for the site in a folder. Only the mode Fitted reads it. baseURL is the address that the site is
-// served at; empty: the host of its home page's canonical link.
+// Make returns the headers for the site in a folder. Only the mode Fitted reads it. baseURL is the address that the
+// site is served at; empty: the host of its home page's canonical link.
 func Make(ctx context.Context, mode Mode, dir, baseURL string) (Headers, error) {
 	strict := StrictHeaders()
 	switch mode {

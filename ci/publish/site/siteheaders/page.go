@@ -12,8 +12,8 @@ import (
 )
 
 // loading are the attributes that make a browser load something, by element, and the directive that decides about it.
-// Elements that depend on other attributes are in element. Sources: the HTML standard's index of attributes, those of type
-// URL, and section 6 of CSP Level 3.
+// Elements that depend on other attributes are in element. Sources: the HTML standard's index of attributes, those of
+// type URL, and section 6 of CSP Level 3.
 var loading = map[string]map[string]string{
 	"a":       {"ping": connectSrc},
 	"area":    {"ping": connectSrc},
@@ -124,8 +124,8 @@ func (p *page) end(name string) {
 	}
 }
 
-// scriptTypes are those that a policy asks about, in lower case. Source: the HTML standard, "prepare the script element",
-// with the JavaScript MIME types of the MIME Sniffing standard.
+// scriptTypes are those that a policy asks about, in lower case. Source: the HTML standard, "prepare the script
+// element", with the JavaScript MIME types of the MIME Sniffing standard.
 var scriptTypes = map[string]bool{
 	"": true, "module": true, "importmap": true, "speculationrules": true,
 	"application/ecmascript": true, "application/javascript": true, "application/x-ecmascript": true, "application/x-javascript": true,

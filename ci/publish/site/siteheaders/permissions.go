@@ -21,8 +21,8 @@ func (n needs) permissions() string {
 	return strings.Join(entries, ", ")
 }
 
-// delegate reads a frame's allow attribute, such as "camera; microphone https://meet.example". origin is where the frame
-// comes from.
+// delegate reads a frame's allow attribute, such as "camera; microphone https://meet.example". origin is where the
+// frame comes from.
 func (d *document) delegate(allow, origin string) {
 	for entry := range strings.SplitSeq(allow, ";") {
 		fields := strings.Fields(strings.ToLower(entry))

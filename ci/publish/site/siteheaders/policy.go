@@ -96,15 +96,15 @@ func covered(sources []string, source string) bool {
 	return false
 }
 
-// maxPolicy is how long a policy gets, in bytes. A proxy reads an answer's header fields into one buffer and answers 502
-// where they do not fit: nginx's proxy_buffer_size is one memory page by default, 4 KB on most machines
+// maxPolicy is how long a policy gets, in bytes. A proxy reads an answer's header fields into one buffer and answers
+// 502 where they do not fit: nginx's proxy_buffer_size is one memory page by default, 4 KB on most machines
 // (nginx.org/en/docs/http/ngx_http_proxy_module.html), and ingress-nginx sets 4k
-// (kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/configmap/#proxy-buffer-size). The other fields of an
-// answer take some 700 bytes.
+// (kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/configmap/#proxy-buffer-size). The other fields of
+// an answer take some 700 bytes.
 const maxPolicy = 3 << 10
 
-// fitBuffer shortens a policy that is too long, in the order of what that costs: styles, then where pictures and media come
-// from, then handlers, then scripts, then all other hosts.
+// fitBuffer shortens a policy that is too long, in the order of what that costs: styles, then where pictures and media
+// come from, then handlers, then scripts, then all other hosts.
 func (n needs) fitBuffer() {
 	for _, step := range []struct {
 		directive, word, what string

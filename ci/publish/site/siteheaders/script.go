@@ -120,8 +120,8 @@ var contexts = []struct {
 	{regexp.MustCompile(`<a [^<>]{0,60}href=$`), ""},
 }
 
-// addresses finds absolute addresses in string literals, and takes each for what the script seems to do with it. Where that
-// is not to be seen, it may be asked for data or pictures, and for scripts and frames where the script makes such.
+// addresses finds absolute addresses in string literals, and takes each for what the script seems to do with it. Where
+// that is not to be seen, it may be asked for data or pictures, and for scripts and frames where the script makes such.
 func (d *document) addresses(text string, importMap bool) {
 	makesScripts := strings.Contains(text, "createElement(\"script\"") || strings.Contains(text, "createElement('script'")
 	makesFrames := strings.Contains(text, "<iframe") || strings.Contains(text, "createElement(\"iframe\"") || strings.Contains(text, "createElement('iframe'")

@@ -11,17 +11,18 @@ type service struct {
 }
 
 // services are the well-known ones. The comment at each row names what the row was read from: the service's page about
-// policies, its published script, or a policy that another project runs with it. Where it begins with "In part", that told
-// only what is said there: the rest of the row is unchecked, and so requests, pictures and frames are open in it, as for a
-// host that is not known.
+// policies, its published script, or a policy that another project runs with it. Where it begins with "In part", that
+// told only what is said there: the rest of the row is unchecked, and so requests, pictures and frames are open in it,
+// as for a host that is not known.
 var services = []service{
-	// developers.google.com/tag-platform/security/guides/csp: what a container loads is up to its owner, so hosts are left
-	// open. Tags that are text, and variables that are code, would need 'unsafe-inline' and 'unsafe-eval' and do not get them.
+	// developers.google.com/tag-platform/security/guides/csp: what a container loads is up to its owner, so hosts are
+	// left open. Tags that are text, and variables that are code, would need 'unsafe-inline' and 'unsafe-eval' and do
+	// not get them.
 	{name: "Google Tag Manager", at: []string{"www.googletagmanager.com/gtm.js"}, mark: "googletagmanager.com/gtm.js", needs: map[string]string{
 		scriptSrc: anyHost, imgSrc: anyHost, connectSrc: anyHost, frameSrc: anyHost, styleSrc: unsafeInline,
 	}},
-	// developers.google.com/tag-platform/security/guides/csp, Google Analytics 4 with Google Signals. Left out are Google's hosts
-	// by country, too many for a header, and those of Google Ads.
+	// developers.google.com/tag-platform/security/guides/csp, Google Analytics 4 with Google Signals. Left out are
+	// Google's hosts by country, too many for a header, and those of Google Ads.
 	{name: "Google Analytics", at: []string{"www.googletagmanager.com", "www.google-analytics.com"}, mark: "google-analytics.com/analytics.js", needs: map[string]string{
 		scriptSrc: "https://*.googletagmanager.com https://*.google-analytics.com",
 		imgSrc:    "https://*.google-analytics.com https://*.googletagmanager.com https://*.g.doubleclick.net https://*.google.com",
@@ -29,8 +30,8 @@ var services = []service{
 			"https://*.google.com https://pagead2.googlesyndication.com",
 		frameSrc: "https://www.googletagmanager.com",
 	}},
-	// support.google.com/adsense/answer/16283098: only a policy of nonces is supported, with 'unsafe-eval', because the hosts
-	// change; so they are left open.
+	// support.google.com/adsense/answer/16283098: only a policy of nonces is supported, with 'unsafe-eval', because the
+	// hosts change; so they are left open.
 	{name: "Google AdSense", at: []string{"pagead2.googlesyndication.com"}, needs: map[string]string{
 		scriptSrc: anyHost + " " + unsafeEval, imgSrc: anyHost, connectSrc: anyHost, frameSrc: anyHost, fontSrc: anyHost, styleSrc: unsafeInline,
 	}},
@@ -42,8 +43,9 @@ var services = []service{
 	{name: "Bunny Fonts", at: []string{"fonts.bunny.net"}, needs: map[string]string{
 		styleSrc: "https://fonts.bunny.net", fontSrc: "https://fonts.bunny.net",
 	}},
-	// helpx.adobe.com/fonts/web/web-design-and-development/content-security-policy.html; of github.com/spatie/laravel-csp,
-	// src/Presets/AdobeFonts.php, the stylesheet of p.typekit.net and the fonts of use.typekit.net
+	// helpx.adobe.com/fonts/web/web-design-and-development/content-security-policy.html; of
+	// github.com/spatie/laravel-csp, src/Presets/AdobeFonts.php, the stylesheet of p.typekit.net and the fonts of
+	// use.typekit.net
 	{name: "Adobe Fonts", at: []string{"use.typekit.net"}, needs: map[string]string{
 		scriptSrc: "https://use.typekit.net", styleSrc: "https://use.typekit.net https://p.typekit.net " + unsafeInline,
 		fontSrc: "https://use.typekit.net " + dataScheme, imgSrc: "https://p.typekit.net", connectSrc: "https://performance.typekit.net",
@@ -69,8 +71,8 @@ var services = []service{
 	}},
 	// github.com/spatie/laravel-csp, src/Presets/PlausibleAnalytics.php
 	{name: "Plausible", at: []string{"plausible.io"}, needs: map[string]string{scriptSrc: "https://plausible.io", connectSrc: "https://plausible.io"}},
-	// github.com/umami-software/umami/issues/4326: where data goes has moved between umami.dev and umami.is. The script has come
-	// from hosts by region too: github.com/ijkml/nuxt-umami/issues/82
+	// github.com/umami-software/umami/issues/4326: where data goes has moved between umami.dev and umami.is. The script
+	// has come from hosts by region too: github.com/ijkml/nuxt-umami/issues/82
 	{name: "Umami", at: []string{"*.umami.is"}, needs: map[string]string{
 		scriptSrc: "https://*.umami.is", connectSrc: "https://*.umami.is https://*.umami.dev",
 	}},
@@ -104,20 +106,20 @@ var services = []service{
 		scriptSrc: "https://*.clarity.ms https://c.bing.com", imgSrc: "https://*.clarity.ms https://c.bing.com",
 		connectSrc: "https://*.clarity.ms https://c.bing.com",
 	}},
-	// github.com/bbc/simorgh, src/server/utilities/cspHeader/directives.js, for frames and pictures. The script loads another one,
-	// in a copy of 2020 from s.ytimg.com: gist.github.com/cookpete/92eb0bf00704038061be0c9b08c18ae8
+	// github.com/bbc/simorgh, src/server/utilities/cspHeader/directives.js, for frames and pictures. The script loads
+	// another one, in a copy of 2020 from s.ytimg.com: gist.github.com/cookpete/92eb0bf00704038061be0c9b08c18ae8
 	{name: "YouTube's player", at: []string{"www.youtube.com/iframe_api", "www.youtube.com/player_api"}, mark: "youtube.com/iframe_api", needs: map[string]string{
 		scriptSrc: "https://www.youtube.com https://s.ytimg.com", imgSrc: "https://i.ytimg.com",
 		frameSrc: "https://www.youtube.com https://www.youtube-nocookie.com",
 	}},
-	// github.com/vimeo/player.js, src/lib/embed.js, which inserts markup that vimeo.com answers; of github.com/spatie/laravel-csp,
-	// src/Presets/Vimeo.php, the pictures
+	// github.com/vimeo/player.js, src/lib/embed.js, which inserts markup that vimeo.com answers; of
+	// github.com/spatie/laravel-csp, src/Presets/Vimeo.php, the pictures
 	{name: "Vimeo's player", at: []string{"player.vimeo.com"}, needs: map[string]string{
 		scriptSrc: "https://player.vimeo.com", frameSrc: "https://player.vimeo.com", imgSrc: "https://*.vimeocdn.com", connectSrc: "https://vimeo.com",
 		styleSrcAttr: unsafeInline,
 	}},
-	// github.com/bbc/simorgh, src/server/utilities/cspHeader/directives.js, where requests are open; the hosts of x.com beside
-	// those of twitter.com
+	// github.com/bbc/simorgh, src/server/utilities/cspHeader/directives.js, where requests are open; the hosts of x.com
+	// beside those of twitter.com
 	{name: "X", at: []string{"platform.twitter.com", "platform.x.com"}, needs: map[string]string{
 		scriptSrc: "https://*.twitter.com https://*.x.com https://*.twimg.com", styleSrc: "https://*.twitter.com https://*.x.com https://*.twimg.com " + unsafeInline,
 		imgSrc: "https://*.twitter.com https://*.x.com https://*.twimg.com", connectSrc: anyHost, frameSrc: "https://*.twitter.com https://*.x.com",
@@ -127,8 +129,8 @@ var services = []service{
 		scriptSrc: "https://www.instagram.com https://platform.instagram.com", frameSrc: "https://www.instagram.com", styleSrc: unsafeInline,
 		imgSrc: "https://*.cdninstagram.com", connectSrc: anyHost,
 	}},
-	// github.com/artifactshare/artifactshare, apps/web/workers/bundle-sandbox.ts; the pictures from github.com/bbc/simorgh,
-	// src/server/utilities/cspHeader/directives.js
+	// github.com/artifactshare/artifactshare, apps/web/workers/bundle-sandbox.ts; the pictures from
+	// github.com/bbc/simorgh, src/server/utilities/cspHeader/directives.js
 	{name: "TikTok", at: []string{"www.tiktok.com/embed.js"}, needs: map[string]string{
 		scriptSrc: "https://www.tiktok.com https://*.ttwstatic.com", styleSrc: "https://*.ttwstatic.com " + unsafeInline,
 		imgSrc: "https://*.tiktokcdn.com", connectSrc: "https://www.tiktok.com", frameSrc: "https://www.tiktok.com",
@@ -139,7 +141,8 @@ var services = []service{
 		imgSrc: anyHost, connectSrc: anyHost, frameSrc: anyHost,
 	}},
 	// github.com/spatie/laravel-csp, src/Presets/GoogleRecaptcha.php, and the same of www.recaptcha.net, which
-	// docs.cloud.google.com/recaptcha/docs/faq puts in the place of www.google.com; styles: github.com/google/recaptcha/issues/107
+	// docs.cloud.google.com/recaptcha/docs/faq puts in the place of www.google.com; styles:
+	// github.com/google/recaptcha/issues/107
 	{name: "reCAPTCHA", at: []string{"www.google.com/recaptcha/", "www.recaptcha.net/recaptcha/"}, needs: map[string]string{
 		scriptSrc:  "https://www.google.com/recaptcha/ https://www.gstatic.com/recaptcha/ https://www.recaptcha.net/recaptcha/",
 		connectSrc: "https://www.google.com/recaptcha/ https://www.recaptcha.net/recaptcha/", styleSrc: unsafeInline,
@@ -191,8 +194,8 @@ var libraries = []service{
 	{name: "Algolia", mark: "algoliasearch", needs: map[string]string{connectSrc: algoliaHosts}},
 }
 
-// packageHosts serve files of anybody, and in front of the path how many parts name a package. A policy names the package:
-// the host as a whole would allow all scripts there are.
+// packageHosts serve files of anybody, and in front of the path how many parts name a package. A policy names the
+// package: the host as a whole would allow all scripts there are.
 var packageHosts = map[string]func(parts []string) int{
 	"cdn.jsdelivr.net":           jsDelivr,
 	"fastly.jsdelivr.net":        jsDelivr,

@@ -154,8 +154,8 @@ func TestWithoutABaseURLTheCanonicalLinkTellsWhatIsTheSitesOwn(t *testing.T) {
 	}
 }
 
-// FuzzMarkup asks that no page makes the fitting fail, that all it finds can stand in a header, and that what the strict
-// policy allows stays allowed.
+// FuzzMarkup asks that no page makes the fitting fail, that all it finds can stand in a header, and that what the
+// strict policy allows stays allowed.
 func FuzzMarkup(f *testing.F) {
 	for _, file := range sitetest.Files(f, "*.txtar") {
 		f.Add(file.Data)

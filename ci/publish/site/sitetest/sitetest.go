@@ -13,9 +13,10 @@ import (
 	"tazlab.net/castle/ci/base/golden"
 )
 
-// Golden compares what is found in every site of testdata that the pattern matches. A site is a txtar archive: its comment
-// begins with the sentence that it proves, its files are those of the built site, and the last of them, want, is what must
-// be found. find gets the lines of the comment below the sentence, and the folder that the files were written to.
+// Golden compares what is found in every site of testdata that the pattern matches. A site is a txtar archive: its
+// comment begins with the sentence that it proves, its files are those of the built site, and the last of them, want,
+// is what must be found. find gets the lines of the comment below the sentence, and the folder that the files were
+// written to.
 func Golden(t *testing.T, pattern string, find func(t *testing.T, comment, dir string) string) {
 	t.Helper()
 	for _, name := range archives(t, pattern) {

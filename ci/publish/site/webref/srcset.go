@@ -2,8 +2,8 @@ package webref
 
 import "bytes"
 
-// Srcset splits a srcset attribute into its URLs, by the standard's algorithm: a URL ends at white space, or at commas that
-// end it; commas in descriptors separate candidates unless in parentheses.
+// Srcset splits a srcset attribute into its URLs, by the standard's algorithm: a URL ends at white space, or at commas
+// that end it; commas in descriptors separate candidates unless in parentheses.
 func Srcset(value []byte) [][]byte {
 	var urls [][]byte
 	for {
