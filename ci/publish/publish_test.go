@@ -1,6 +1,8 @@
 package publish_test
 
 import (
+	"tazlab.net/castle/ci/base/registry/registrytest"
+
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,7 +17,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"tazlab.net/castle/ci/base/git"
-	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
@@ -136,17 +137,17 @@ func TestTheManifestStaysWhereTheRegistryDoesNotTakeOrConfirmTheTag(t *testing.T
 }
 
 func TestAPassingMoodOfTheRegistryIsOutlasted(t *testing.T) {
-	for _, mood := range []registry.Mood{registry.TooManyRequests, registry.ServerError, registry.CutConnection} {
+	for _, mood := range []registrytest.Mood{registrytest.TooManyRequests, registrytest.ServerError, registrytest.CutConnection} {
 		t.Run(string(mood), func(t *testing.T) {
 			t.Parallel()
-			w := publishtest.New(t, registry.Fault{Mood: mood, Times: 2, Match: oncePerBlob()})
+			w := publishtest.New(t, registrytest.Fault{Mood: mood, Times: 2, Match: oncePerBlob()})
 			start := time.Now()
 			image := publishtest.NewImage(t)
 			result := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
 			if w.Met(mood) == 0 {
 				t.Error("the mood was never met")
 			}
-			if took := time.Since(start); mood == registry.TooManyRequests && took < time.Second {
+			if took := time.Since(start); mood == registrytest.TooManyRequests && took < time.Second {
 				t.Errorf("took %s, though the registry said Retry-After: 1", took)
 			}
 			if result.Image.Digest != publishtest.DigestOf(t, image) || !strings.Contains(w.Manifest(t), ":blog-1a2b3c4") {
@@ -168,16 +169,16 @@ func oncePerBlob() func(*http.Request) bool {
 }
 
 func TestARegistryThatStaysInItsMoodGivesOneErrorAndLeavesTheManifest(t *testing.T) {
-	for mood, says := range map[registry.Mood]string{
-		registry.Unauthorized:    "check the user name and the token",
-		registry.Forbidden:       "may write to me/blog",
-		registry.TooManyRequests: "429 Too Many Requests",
-		registry.ServerError:     "run it again later",
-		registry.CutConnection:   "run it again later",
+	for mood, says := range map[registrytest.Mood]string{
+		registrytest.Unauthorized:    "check the user name and the token",
+		registrytest.Forbidden:       "may write to me/blog",
+		registrytest.TooManyRequests: "429 Too Many Requests",
+		registrytest.ServerError:     "run it again later",
+		registrytest.CutConnection:   "run it again later",
 	} {
 		t.Run(string(mood), func(t *testing.T) {
 			t.Parallel()
-			w := publishtest.New(t, registry.Fault{Mood: mood, Times: -1})
+			w := publishtest.New(t, registrytest.Fault{Mood: mood, Times: -1})
 			o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
 			o.Registry.Tries = 2
 			w.MustStay(t, func() {

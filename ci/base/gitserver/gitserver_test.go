@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/gitserver/gitservertest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -162,7 +163,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 func TestAProtectedBranchIsRefusedInGitHubsWords(t *testing.T) {
 	w := start(t, Options{Token: canary})
-	if err := Protect(t.Context(), w.bare, "release", "main"); err != nil {
+	if err := gitservertest.Protect(t.Context(), w.bare, "release", "main"); err != nil {
 		t.Fatal(err)
 	}
 	runner, err := w.clone(t, canary)
@@ -178,7 +179,7 @@ func TestAProtectedBranchIsRefusedInGitHubsWords(t *testing.T) {
 	if _, err := runner.Run(t.Context(), "push", "--quiet", "origin", "HEAD:refs/heads/other"); err != nil {
 		t.Errorf("push to another branch: %v", err)
 	}
-	if err := Protect(t.Context(), w.bare); err != nil {
+	if err := gitservertest.Protect(t.Context(), w.bare); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := runner.Run(t.Context(), "push", "--quiet", "origin", "HEAD:main"); err != nil {

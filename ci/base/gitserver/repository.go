@@ -3,22 +3,14 @@ package gitserver
 import (
 	"bytes"
 	"context"
-	_ "embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
 )
-
-// protectHook refuses updates of the branches named by the repository's castle.protected settings.
-//
-//go:embed protect.sh
-var protectHook []byte
 
 // InitBare makes an empty bare repository in dir, which it creates, whose HEAD is the branch. A repository that is there
 // already keeps its content.
@@ -46,29 +38,6 @@ func InitBare(ctx context.Context, dir, branch string) error {
 		}
 	}
 	return nil
-}
-
-// Protect makes pushes to the branches fail with the words GitHub uses, by an update hook in the bare repository. It
-// replaces the list of an earlier call; no branches means none is protected.
-func Protect(ctx context.Context, dir string, branches ...string) error {
-	repository := git.Runner{Dir: dir}
-	var failed *git.Error
-	if _, err := repository.Run(ctx, "config", "--unset-all", "castle.protected"); err != nil {
-		const notSet = 5 // exit code of git config for a key that is not there
-		if !errors.As(err, &failed) || failed.ExitCode != notSet {
-			return err
-		}
-	}
-	for _, branch := range branches {
-		if _, err := repository.Run(ctx, "config", "--add", "castle.protected", branch); err != nil {
-			return err
-		}
-	}
-	hooks := filepath.Join(dir, "hooks")
-	if err := os.MkdirAll(hooks, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(hooks, "update"), protectHook, 0o755)
 }
 
 // Commit is what Seed puts on a branch.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
-	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/base/gitserver/gitservertest"
 	"tazlab.net/castle/ci/publish/manifest"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -307,7 +307,7 @@ func TestWhatCannotBeMendedByAnotherTryEndsAtOnce(t *testing.T) {
 	}{
 		"a protected branch": {
 			func(t *testing.T, r *remote, _ *UpdateRequest) {
-				if err := gitserver.Protect(t.Context(), r.bare, "main"); err != nil {
+				if err := gitservertest.Protect(t.Context(), r.bare, "main"); err != nil {
 					t.Fatal(err)
 				}
 			}, git.ErrProtectedBranch, "GH006: Protected branch update failed for refs/heads/main",
@@ -432,7 +432,7 @@ func TestAPushBranchGetsTheCommitAndMainStays(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t, nil)
 	main := r.git(t, "rev-parse", "main")
-	if err := gitserver.Protect(t.Context(), r.bare, "main"); err != nil {
+	if err := gitservertest.Protect(t.Context(), r.bare, "main"); err != nil {
 		t.Fatal(err)
 	}
 	request := publish("3f2a1bc")

@@ -1,6 +1,8 @@
 package imagepush
 
 import (
+	"tazlab.net/castle/ci/base/registry/registrytest"
+
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -23,7 +25,7 @@ const (
 
 // world is a registry that asks for credentials, behind faults, behind a record of its requests.
 type world struct {
-	*registry.Faults
+	*registrytest.Faults
 	url string
 
 	mu       sync.Mutex
@@ -32,13 +34,13 @@ type world struct {
 	lines    []string                                                   // of the log
 }
 
-func newWorld(t *testing.T, faults ...registry.Fault) *world {
+func newWorld(t *testing.T, faults ...registrytest.Fault) *world {
 	t.Helper()
 	h, err := registry.New(registry.Options{Root: t.TempDir(), Username: username, Password: password})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Faults: registry.NewFaults(h, faults...)}
+	w := &world{Faults: registrytest.NewFaults(h, faults...)}
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	w.url = server.URL

@@ -1,6 +1,8 @@
 package imagepush
 
 import (
+	"tazlab.net/castle/ci/base/registry/registrytest"
+
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,24 +18,22 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"tazlab.net/castle/ci/base/registry"
 )
 
 func TestAPassingMoodIsOutlasted(t *testing.T) {
 	for _, c := range []struct {
-		mood     registry.Mood
+		mood     registrytest.Mood
 		times    int
 		attempts int // at least
 		atLeast  time.Duration
 	}{
-		{registry.ServerError, 2, 2, 0},
-		{registry.CutConnection, 3, 2, 0},
-		{registry.TooManyRequests, 1, 2, time.Second}, // Retry-After: 1
-		{registry.Slow, 2, 1, 0},
+		{registrytest.ServerError, 2, 2, 0},
+		{registrytest.CutConnection, 3, 2, 0},
+		{registrytest.TooManyRequests, 1, 2, time.Second}, // Retry-After: 1
+		{registrytest.Slow, 2, 1, 0},
 	} {
 		t.Run(string(c.mood), func(t *testing.T) {
-			w := newWorld(t, registry.Fault{Mood: c.mood, Times: c.times, Delay: 20 * time.Millisecond})
+			w := newWorld(t, registrytest.Fault{Mood: c.mood, Times: c.times, Delay: 20 * time.Millisecond})
 			image := newImage(t)
 			result := mustPush(t, w.options(newLayout(t, image), "v1"))
 			if w.Met(c.mood) != c.times {
@@ -49,11 +49,11 @@ func TestAPassingMoodIsOutlasted(t *testing.T) {
 
 func TestARefusalEndsThePushAtOnce(t *testing.T) {
 	for _, c := range []struct {
-		mood   registry.Mood
+		mood   registrytest.Mood
 		status int
-	}{{registry.Unauthorized, 401}, {registry.Forbidden, 403}} {
+	}{{registrytest.Unauthorized, 401}, {registrytest.Forbidden, 403}} {
 		t.Run(string(c.mood), func(t *testing.T) {
-			w := newWorld(t, registry.Fault{Mood: c.mood, Times: -1})
+			w := newWorld(t, registrytest.Fault{Mood: c.mood, Times: -1})
 			_, err := Push(t.Context(), w.options(newLayout(t, newImage(t)), "v1"))
 			var refused *AuthError
 			if !errors.As(err, &refused) || refused.Status != c.status || refused.Anonymous {
@@ -92,9 +92,9 @@ func TestWrongAndMissingCredentialsAreToldApart(t *testing.T) {
 }
 
 func TestARegistryThatStaysBrokenIsGivenUpAndHasNoTag(t *testing.T) {
-	for _, mood := range []registry.Mood{registry.ServerError, registry.CutConnection} {
+	for _, mood := range []registrytest.Mood{registrytest.ServerError, registrytest.CutConnection} {
 		t.Run(string(mood), func(t *testing.T) {
-			w := newWorld(t, registry.Fault{Mood: mood, Times: -1})
+			w := newWorld(t, registrytest.Fault{Mood: mood, Times: -1})
 			o := w.options(newLayout(t, newImage(t)), "v1")
 			o.Tries = 3
 			_, err := Push(t.Context(), o)
@@ -108,7 +108,7 @@ func TestARegistryThatStaysBrokenIsGivenUpAndHasNoTag(t *testing.T) {
 }
 
 func TestTheWholePushHasADeadlineThatNamesTheLastFailure(t *testing.T) {
-	w := newWorld(t, registry.Fault{Mood: registry.ServerError, Times: -1})
+	w := newWorld(t, registrytest.Fault{Mood: registrytest.ServerError, Times: -1})
 	o := w.options(newLayout(t, newImage(t)), "v1")
 	o.Tries, o.Timeout, o.Pause = 1000, 300*time.Millisecond, 50*time.Millisecond
 	start := time.Now()
@@ -123,7 +123,7 @@ func TestTheWholePushHasADeadlineThatNamesTheLastFailure(t *testing.T) {
 }
 
 func TestAConnectionThatHangsIsTriedAgain(t *testing.T) {
-	w := newWorld(t, registry.Fault{Mood: registry.Slow, Times: 1, Delay: time.Hour, Match: func(r *http.Request) bool {
+	w := newWorld(t, registrytest.Fault{Mood: registrytest.Slow, Times: 1, Delay: time.Hour, Match: func(r *http.Request) bool {
 		return r.Method == http.MethodHead
 	}})
 	image := newImage(t)
@@ -152,7 +152,7 @@ func TestAPauseOfHoursIsAnErrorAndNotWaitedFor(t *testing.T) {
 }
 
 func TestACancelledPushEndsAtOnceWithItsCause(t *testing.T) {
-	w := newWorld(t, registry.Fault{Mood: registry.ServerError, Times: -1})
+	w := newWorld(t, registrytest.Fault{Mood: registrytest.ServerError, Times: -1})
 	o := w.options(newLayout(t, newImage(t)), "v1")
 	o.Pause = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())

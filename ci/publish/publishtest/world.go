@@ -2,6 +2,8 @@
 package publishtest
 
 import (
+	"tazlab.net/castle/ci/base/registry/registrytest"
+
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +32,7 @@ const (
 // World is a registry behind faults and a Git server, both on loopback, both guarded, both writing down what they are
 // asked.
 type World struct {
-	*registry.Faults
+	*registrytest.Faults
 	RegistryDir, GitDir string // their folders
 	RegistryHost        string // host:port
 	gitURL              string
@@ -44,14 +46,14 @@ type World struct {
 }
 
 // New starts a world whose manifest names the image with the tag blog-0000000.
-func New(t *testing.T, faults ...registry.Fault) *World {
+func New(t *testing.T, faults ...registrytest.Fault) *World {
 	t.Helper()
 	w := &World{RegistryDir: t.TempDir(), GitDir: t.TempDir()}
 	images, err := registry.New(registry.Options{Root: w.RegistryDir, Username: "robot", Password: RegistryPassword})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Faults = registry.NewFaults(images, faults...)
+	w.Faults = registrytest.NewFaults(images, faults...)
 	w.RegistryHost = strings.TrimPrefix(serve(t, http.HandlerFunc(w.serveRegistry)), "http://")
 
 	if err := gitserver.InitBare(t.Context(), w.Bare(), "main"); err != nil {

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"tazlab.net/castle/ci/base/registry/registrytest"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/world"
 )
@@ -134,7 +135,7 @@ func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
 
 func TestARegistryInABadMoodLeavesTheManifestAlone(t *testing.T) {
 	w, source := world.New(t), newBlog(t)
-	w.Faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
+	w.Faults.Arm(registrytest.Fault{Mood: registrytest.Unauthorized, Times: 1000})
 	publishFails(t, w, source)
 	untouched(t, w)
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"tazlab.net/castle/ci/base/registry/registrytest"
+
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -11,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -22,7 +23,7 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	began := time.Now().Add(-time.Second)
 	w, source := world.New(t), newBlog(t)
 	result := publishJSON(t, w, source)
-	w.Faults.Arm(registry.Fault{Mood: registry.Unauthorized, Times: 1000})
+	w.Faults.Arm(registrytest.Fault{Mood: registrytest.Unauthorized, Times: 1000})
 	publishFails(t, w, source, "--tag-prefix=other-")
 
 	canaries := [][]byte{[]byte(w.RegistryPassword), []byte(w.GitToken)}

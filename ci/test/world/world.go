@@ -4,6 +4,8 @@
 package world
 
 import (
+	"tazlab.net/castle/ci/base/registry/registrytest"
+
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -30,7 +32,7 @@ type World struct {
 	// Manifest is what the GitOps repository begins with.
 	Manifest string
 	// Faults stand in front of the registry.
-	Faults *registry.Faults
+	Faults *registrytest.Faults
 
 	registryAddress, gitAddress string
 }
@@ -48,7 +50,7 @@ func New(t *testing.T) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Faults = registry.NewFaults(images)
+	w.Faults = registrytest.NewFaults(images)
 	w.registryAddress = serve(t, w.Faults)
 
 	w.Manifest = fmt.Sprintf(`# image: %[1]s:blog-comment stays

@@ -1,11 +1,11 @@
-package registry
+// Package registrytest spoils requests to a registry, for tests of what talks to one.
+package registrytest
 
 import (
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,31 +23,12 @@ const (
 	Slow            Mood = "slow"              // any request waits before it is served
 )
 
-var moods = []Mood{Unauthorized, Forbidden, TooManyRequests, ServerError, CutConnection, Slow}
-
 // Fault applies a mood to the first requests that match.
 type Fault struct {
 	Mood  Mood
 	Times int                      // how many matching requests meet it; below 0: every one
 	Match func(*http.Request) bool // narrows the mood's own choice of requests; nil takes all of these
 	Delay time.Duration            // of Slow; 0 is one second
-}
-
-// ParseFault reads "mood", which is once, or "mood=times", where times below 0 means always.
-func ParseFault(text string) (Fault, error) {
-	name, number, counted := strings.Cut(text, "=")
-	f := Fault{Mood: Mood(name), Times: 1}
-	if !slices.Contains(moods, f.Mood) {
-		return Fault{}, fmt.Errorf("unknown fault %q; there are %v", name, moods)
-	}
-	if counted {
-		times, err := strconv.Atoi(number)
-		if err != nil {
-			return Fault{}, fmt.Errorf("fault %q: %q is not a number of times", name, number)
-		}
-		f.Times = times
-	}
-	return f, nil
 }
 
 // Faults stands in front of a registry and spoils requests. Without faults it changes nothing.
@@ -86,15 +67,16 @@ func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch fault.Mood {
 	case Unauthorized:
-		unauthorized(w)
+		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+		answer(w, http.StatusUnauthorized, "UNAUTHORIZED", "authentication required")
 	case Forbidden:
-		(&apiError{http.StatusForbidden, "DENIED", "requested access to the resource is denied"}).write(w)
+		answer(w, http.StatusForbidden, "DENIED", "requested access to the resource is denied")
 	case TooManyRequests:
 		w.Header().Set("Retry-After", "1")
-		(&apiError{http.StatusTooManyRequests, "TOOMANYREQUESTS", "too many requests, come back later"}).write(w)
+		answer(w, http.StatusTooManyRequests, "TOOMANYREQUESTS", "too many requests, come back later")
 	case ServerError:
 		_, _ = io.Copy(io.Discard, r.Body) // so that the client gets the answer, not a broken pipe
-		(&apiError{http.StatusInternalServerError, "UNKNOWN", "something went wrong with the storage"}).write(w)
+		answer(w, http.StatusInternalServerError, "UNKNOWN", "something went wrong with the storage")
 	case CutConnection:
 		_, _ = io.CopyN(io.Discard, r.Body, r.ContentLength/2)
 		panic(http.ErrAbortHandler) // net/http closes the connection, without an answer and without a log line
@@ -143,4 +125,11 @@ func (m Mood) meets(r *http.Request) bool {
 	default:
 		return true
 	}
+}
+
+// answer is an error in the distribution specification's form.
+func answer(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"errors":[{"code":%q,"message":%q}]}`, code, message) // a client that went away is no failure of ours
 }

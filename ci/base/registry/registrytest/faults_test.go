@@ -1,4 +1,4 @@
-package registry
+package registrytest
 
 import (
 	"bytes"
@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/base/registry"
 )
 
 func newFaultyServer(t *testing.T, faults ...Fault) (*httptest.Server, *Faults) {
 	t.Helper()
-	h, err := New(Options{Root: t.TempDir()})
+	h, err := registry.New(registry.Options{Root: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,21 +100,6 @@ func TestAFaultMayChooseItsRequests(t *testing.T) {
 	}
 }
 
-func TestFaultsAreReadFromText(t *testing.T) {
-	for text, want := range map[string]Fault{
-		"server-error":         {Mood: ServerError, Times: 1},
-		"too-many-requests=3":  {Mood: TooManyRequests, Times: 3},
-		"unauthorized=-1":      {Mood: Unauthorized, Times: -1},
-		"cut-connection=often": {},
-		"sulking":              {},
-	} {
-		got, err := ParseFault(text)
-		if got.Mood != want.Mood || got.Times != want.Times || (err == nil) != (want.Mood != "") {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
-	}
-}
-
 func TestTheServerErrorLetsTheClientFinishItsBody(t *testing.T) {
 	server, _ := newFaultyServer(t, Fault{Mood: ServerError, Times: 1})
 	body := io.LimitReader(zeros{}, 8<<20)
@@ -127,6 +114,31 @@ func TestTheServerErrorLetsTheClientFinishItsBody(t *testing.T) {
 	defer resp.Body.Close()
 	if resp.StatusCode != 500 {
 		t.Errorf("got %s", resp.Status)
+	}
+}
+
+func do(t *testing.T, method, url string, body []byte) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+func expect(t *testing.T, resp *http.Response, body string, status int, code string) {
+	t.Helper()
+	if resp.StatusCode != status || !strings.Contains(body, code) {
+		t.Fatalf("got %s %s, want %d %s", resp.Status, body, status, code)
 	}
 }
 
