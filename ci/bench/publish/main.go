@@ -1,4 +1,4 @@
-// Command bench measures publish-blog against the plain sequence that it
+// Command publish measures publish-blog against the plain sequence that it
 // replaces, on this machine and in one run, and prints a table in Markdown.
 //
 // The plain sequence is what a script would do on the host: hugo, gzip, one

@@ -1,4 +1,5 @@
-// Package create brings a cluster up.
+// Package create brings a cluster up, or on from where an earlier run ended: its secrets, then all layers, while the machines
+// pull the layers' images ahead. It leaves alone what is there and as described.
 package create
 
 import (

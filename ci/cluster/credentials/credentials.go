@@ -1,4 +1,5 @@
-// Package credentials makes what a person needs to talk to a cluster.
+// Package credentials makes what a person needs to talk to a cluster: a kubeconfig and a talosconfig of an administrator, in
+// memory.
 package credentials
 
 import (

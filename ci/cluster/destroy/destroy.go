@@ -1,4 +1,5 @@
-// Package destroy removes a cluster.
+// Package destroy removes a cluster, layer by layer in reverse order, and looks whether anything is left. It refuses to begin
+// what it could not end, and removes nothing that was not named.
 package destroy
 
 import (

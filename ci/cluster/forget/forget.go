@@ -1,4 +1,5 @@
-// Package forget empties a sandbox.
+// Package forget empties a sandbox without destroying it layer by layer: its world, its states and its records. It refuses
+// any other cluster.
 package forget
 
 import (

@@ -1,4 +1,4 @@
-// Package outputs is where a cluster is reached.
+// Package outputs says where a cluster is reached, as its description has it. It asks nobody.
 package outputs
 
 import (

@@ -1,4 +1,5 @@
-// Package status looks at a cluster.
+// Package status looks at a cluster as it is now, at all of it at once: what the states hold, machines, gates. It waits for
+// nothing and changes nothing.
 package status
 
 import (

@@ -1,4 +1,5 @@
-// Package state is where OpenTofu keeps the layers' states, and what is in them.
+// Package state defines where OpenTofu keeps the layers' states, for the units that write them, and reads what is in them. It
+// never writes one.
 package state
 
 import (
