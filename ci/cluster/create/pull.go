@@ -13,7 +13,6 @@ import (
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/run"
-	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -53,7 +52,7 @@ func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Acc
 	if p.images, err = layerImages(filepath.Join(cluster.Folder, "..", ".."), cluster.Description.Platform); err != nil {
 		return err
 	}
-	machines, err := talos.Dial(cluster.Description, access.Bundle, talos.Options{})
+	machines, err := cluster.Machines(access)
 	if err != nil {
 		return err
 	}

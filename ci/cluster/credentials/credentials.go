@@ -8,19 +8,15 @@ import (
 	"context"
 
 	"tazlab.net/castle/ci/cluster/run"
-	"tazlab.net/castle/ci/cluster/talos"
 )
 
 // Kubeconfig is an administrator's kubeconfig, made by a control plane.
 func Kubeconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
-	if err := cluster.Load(); err != nil {
-		return nil, err
-	}
-	access, err := cluster.Resolve(ctx, false)
+	access, err := cluster.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	machines, err := talos.Dial(cluster.Description, access.Bundle, talos.Options{})
+	machines, err := cluster.Machines(access)
 	if err != nil {
 		return nil, err
 	}
@@ -30,10 +26,7 @@ func Kubeconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
 
 // Talosconfig is an administrator's configuration for talosctl, with all control planes as endpoints.
 func Talosconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
-	if err := cluster.Load(); err != nil {
-		return nil, err
-	}
-	access, err := cluster.Resolve(ctx, false)
+	access, err := cluster.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 
 	"context"
@@ -46,6 +47,14 @@ func (a *Access) Secret() []string {
 	return append(a.Values.Redactions(), a.machines, string(a.Kube.Key))
 }
 
+// Open reads the description and resolves the secrets, for a command that keeps no record and makes nothing.
+func (c *Cluster) Open(ctx context.Context) (*Access, error) {
+	if err := c.Load(); err != nil {
+		return nil, err
+	}
+	return c.Resolve(ctx, false)
+}
+
 // Resolve gets the secrets and the cluster's own certificates. Where Infisical holds no machine secrets yet they are made,
 // and with keep stored there, before anything is built that would be lost without them.
 func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {
@@ -84,4 +93,9 @@ func (c *Cluster) Hypervisor(access *Access) *hypervisor.Hypervisor {
 func (c *Cluster) States(access *Access) (state.Store, error) {
 	environment, err := c.environment(access, os.DevNull)
 	return state.Store{Cluster: c.Description, Folder: c.State, Tofu: c.Tools.Tofu, Environment: environment}, err
+}
+
+// Machines is access to the machines' API, to be closed when done.
+func (c *Cluster) Machines(access *Access) (*talos.Access, error) {
+	return talos.Dial(c.Description, access.Bundle, talos.Options{})
 }

@@ -59,14 +59,11 @@ type GateStatus struct {
 
 // Execute looks at everything at once and changes nothing.
 func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
-	if err := cluster.Load(); err != nil {
-		return nil, err
-	}
-	access, err := cluster.Resolve(ctx, false)
+	access, err := cluster.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	machines, err := talos.Dial(cluster.Description, access.Bundle, talos.Options{})
+	machines, err := cluster.Machines(access)
 	if err != nil {
 		return nil, err
 	}
