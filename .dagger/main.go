@@ -13,8 +13,8 @@ import (
 )
 
 // Castle composes containers and hands them arguments, secrets and services.
-// What can be wrong stands in ordinary Go packages under ci/, compiled into
-// the one program that runs inside these containers.
+// What can be wrong stands in ordinary Go packages under ci/, compiled into the
+// programs that run inside these containers.
 type Castle struct {
 	// +private
 	Self *dagger.Directory
