@@ -121,10 +121,11 @@ func (c *clusterFlags) status() *cobra.Command {
 func (c *clusterFlags) outputs() *cobra.Command {
 	var format cli.Format
 	command := c.on("outputs", "Show the cluster's endpoints", func(cmd *cobra.Command, on *run.Cluster) error {
-		if err := on.Load(); err != nil {
+		described, err := description.Load(on.Folder)
+		if err != nil {
 			return err
 		}
-		return format.Print(cmd, outputs.Of(on.Description))
+		return format.Print(cmd, outputs.Of(described))
 	})
 	format.Add(command)
 	return command

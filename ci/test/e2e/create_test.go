@@ -61,6 +61,11 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	t.Run("outputs say where it is", func(t *testing.T) {
+		if out := mustCall(t, nil, "outputs", "--cluster="+sandboxCluster); !strings.Contains(out, "https://192.168.77.210:6443") {
+			t.Errorf("got %s", out)
+		}
+	})
 	t.Run("status sees all gates hold", func(t *testing.T) {
 		// Each call powers the world on again, and Flux begins with looking at everything anew: it is asked until that is over.
 		var seen status.Status
