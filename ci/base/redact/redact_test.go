@@ -61,6 +61,16 @@ func TestTheLongerOfTwoValuesIsTakenOutWhole(t *testing.T) {
 	}
 }
 
+func TestAValueMayBecomeKnownAfterATextWasRedacted(t *testing.T) {
+	redactor := New("hunter2")
+	for _, value := range []string{"hunter2", "swordfish"} {
+		redactor.Add(value)
+		if got := redactor.Redact("x " + value + " y"); got != "x "+Mark+" y" {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
 func TestValuesMayBecomeKnownWhileTextsAreRedacted(t *testing.T) {
 	redactor := New()
 	var group sync.WaitGroup

@@ -3,15 +3,19 @@ package redacttest
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // The secrets: one of a line, and two of several.
 const (
-	Token = `ghp/Canary"7f3a+9c1d=e5`
+	Token = `ghp/Canary"7f3a+9c1d=e5<'&>`
 	Key   = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEICanaryCanaryCanary\nQ2FuYXJ5Q2FuYXJ5Q2FuYXJ5Cg==\n-----END PRIVATE KEY-----\n"
 	YAML  = "cluster:\n    id: 0Xk3CanaryCanary9\n    secret: 'w7CanaryCanaryQ=='\n    # was: oldCanary7f3a\n"
 )
@@ -28,6 +32,17 @@ func Leaks(t testing.TB) map[string]string {
 		"base64":                 base64.StdEncoding.EncodeToString([]byte(Token)),
 		"base64 for URLs":        base64.RawURLEncoding.EncodeToString([]byte(Token)),
 		"base64 of base64":       "data: " + base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(Token)))),
+		"in JSON, < as it is":    `{"token":` + inPlainJSON(t, Token) + `}`,
+		"in Go's quotes":         fmt.Sprintf("token %q refused", Token),
+		"in YAML's quotes":       "token: '" + strings.ReplaceAll(Token, "'", "''") + "'",
+		"in YAML's other quotes": "token: " + inYAML(t, Token),
+		"as a URL's password":    (&url.URL{Scheme: "https", User: url.UserPassword("git", Token), Host: "host"}).String(),
+		"in a lower-case URL":    lowerPercent("https://git:" + url.PathEscape(Token) + "@host/x?t=" + url.QueryEscape(Token)),
+		"hexadecimal":            fmt.Sprintf("%x", "git:"+Token),
+		"HEXADECIMAL":            fmt.Sprintf("%X", "git:"+Token),
+		"quotes in JSON":         `{"error":` + inPlainJSON(t, fmt.Sprintf("%q", Token)) + `}`,
+		"basic in a URL":         lowerPercent("?a=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("git:"+Token)))),
+		"hexadecimal as data":    base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "git:%x", Token)),
 		"basic authentication":   "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("git:"+Token)),
 		"basic, longer name":     "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("flux-"+Token+"x")),
 		"a key's line":           "read key: MC4CAQAwBQYDK2VwBCIEICanaryCanaryCanary: bad",
@@ -38,6 +53,30 @@ func Leaks(t testing.TB) map[string]string {
 		"a comment of the YAML":  "cluster oldCanary7f3a",
 		"the last line of a key": "Q2FuYXJ5Q2FuYXJ5Q2FuYXJ5Cg==",
 	}
+}
+
+func inPlainJSON(t testing.TB, text string) string {
+	t.Helper()
+	var quoted strings.Builder
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(quoted.String())
+}
+
+func inYAML(t testing.TB, text string) string {
+	t.Helper()
+	quoted, err := yaml.Marshal(&yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(quoted))
+}
+
+func lowerPercent(text string) string {
+	return strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3D", "%3d", "%3C", "%3c", "%3E", "%3e").Replace(text)
 }
 
 func inJSON(t testing.TB, text string) string {
@@ -55,6 +94,8 @@ func Found(text string) []string {
 	twice := base64.RawStdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(Token))))
 	for _, form := range []string{
 		"Canary", base64.RawStdEncoding.EncodeToString([]byte(Token))[:20], "Q2FuYXJ5", "AwBQYDK2Vw", "7f3a", twice[:20],
+		hex.EncodeToString([]byte("Canary")), strings.ToUpper(hex.EncodeToString([]byte("Canary"))),
+		base64.RawStdEncoding.EncodeToString(fmt.Appendf(nil, "git:%x", Token))[8:26],
 		base64.RawStdEncoding.EncodeToString([]byte("git:" + Token))[8:26], base64.RawStdEncoding.EncodeToString([]byte(Key))[40:80],
 	} {
 		if strings.Contains(text, form) {
