@@ -1,7 +1,6 @@
 package git
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
@@ -122,15 +121,10 @@ func isWeb(remote string) bool {
 	return strings.HasPrefix(remote, "https://") || strings.HasPrefix(remote, "http://")
 }
 
-// redact removes the token, in every form in which it travels, and what stands before the @ of a URL.
+// redact removes the token, alone and with the user's name, and what stands before the @ of a URL.
 func (c Credentials) redact(text string) string {
 	if token := c.token(); token != "" {
-		text = strings.NewReplacer(
-			base64.StdEncoding.EncodeToString([]byte(c.username()+":"+token)), redact.Mark,
-			url.QueryEscape(token), redact.Mark,
-			url.PathEscape(token), redact.Mark,
-			token, redact.Mark,
-		).Replace(text)
+		text = redact.New(token, c.username()+":"+token).Redact(text)
 	}
 	return redact.URL(text)
 }

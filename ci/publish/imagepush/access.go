@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"tazlab.net/castle/ci/base/redact"
 )
 
 const (
@@ -46,6 +48,7 @@ type session struct {
 	auth       authn.Authenticator
 	puller     *remote.Puller
 	pusher     *remote.Pusher
+	redactor   *redact.Redactor
 	done       func() // drops idle connections
 
 	mu       sync.Mutex
@@ -70,6 +73,9 @@ func (a Access) open(repository name.Repository) (*session, error) {
 		own := remote.DefaultTransport.(*http.Transport).Clone()
 		s.Transport, s.done = own, own.CloseIdleConnections
 	}
+	if a.Password != "" {
+		s.redactor = redact.New(a.Password, a.Username+":"+a.Password)
+	}
 	if a.Username != "" || a.Password != "" {
 		s.auth = authn.FromConfig(authn.AuthConfig{Username: a.Username, Password: a.Password})
 	}
@@ -91,7 +97,7 @@ func (s *session) log(format string, args ...any) {
 	if s.Log == nil {
 		return
 	}
-	line := s.redact(fmt.Sprintf(format, args...))
+	line := s.redactor.Redact(fmt.Sprintf(format, args...))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Log(line)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -193,22 +192,8 @@ func (s *session) detail(err error) string {
 		}
 	}
 	const most = 500
-	if text = s.redact(text); len(text) > most {
+	if text = s.redactor.Redact(text); len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + " …"
-	}
-	return text
-}
-
-func (s *session) redact(text string) string {
-	if s.Password == "" {
-		return text
-	}
-	pair := s.Username + ":" + s.Password
-	for _, secret := range []string{
-		base64.StdEncoding.EncodeToString([]byte(pair)), base64.URLEncoding.EncodeToString([]byte(pair)),
-		s.Password, url.QueryEscape(s.Password), url.PathEscape(s.Password),
-	} {
-		text = strings.ReplaceAll(text, secret, "***")
 	}
 	return text
 }
