@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -24,21 +25,41 @@ func addForms(forms map[string]bool, value string) {
 	if len(trimmed) < shortestValue {
 		return
 	}
-	addEncoded(forms, trimmed)
 	forms[value] = true // with the blanks around it
-	if strings.Contains(trimmed, "\n") {
-		for line := range strings.Lines(trimmed) {
-			for _, word := range words(strings.TrimSpace(line)) {
-				addEncoded(forms, word)
-			}
-		}
+	parts := words(trimmed)
+	if len(parts) == 0 {
+		parts = []string{trimmed}
+	}
+	encode(forms, trimmed) // once: what is encoded twice loses its words, and a cluster's machine secrets are 9 kB
+	for _, part := range parts {
+		addEncoded(forms, part)
+		addKey(forms, part)
 	}
 }
 
-// words are the parts of a line that are long enough to be a secret by themselves: what stands between blanks, and what
-// stands between quotes and commas. The words of a line such as "-----BEGIN PRIVATE KEY-----" are none, and neither is a
-// line's first word with a colon at its end, which is a name.
-func words(line string) []string {
+// addKey adds what a private key is in clear that is kept as PEM in base64, as kubeconfigs and machine secrets have it.
+func addKey(forms map[string]bool, value string) {
+	text, err := base64.StdEncoding.DecodeString(value)
+	if block, _ := pem.Decode(text); err == nil && block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY") {
+		addForms(forms, string(text))
+	}
+}
+
+// words are the parts of a value of several lines that are long enough to be a secret by themselves: what stands between
+// blanks, and what stands between quotes and commas. The words of a line such as "-----BEGIN PRIVATE KEY-----" are none,
+// and neither is a line's first word with a colon at its end, which is a name.
+func words(value string) []string {
+	if !strings.Contains(value, "\n") {
+		return nil
+	}
+	var list []string
+	for line := range strings.Lines(value) {
+		list = append(list, wordsOf(strings.TrimSpace(line))...)
+	}
+	return list
+}
+
+func wordsOf(line string) []string {
 	const dashes = "-----"
 	marker := strings.HasPrefix(line, dashes)
 	var list []string
@@ -69,25 +90,36 @@ func addEncoded(forms map[string]bool, value string) {
 	for form := range first {
 		encode(forms, form)
 	}
-	forms[value] = true
 }
 
 // encode adds how a value looks when it is encoded, alone or within a longer text.
 func encode(forms map[string]bool, value string) {
-	for _, form := range []string{
-		inJSON(value, true), inJSON(value, false), inGo(value), inYAML(value), strings.ReplaceAll(value, "'", "''"),
-		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
-		base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
-	} {
-		forms[form] = true
+	add := func(list ...string) {
+		for _, form := range list {
+			forms[form] = true
+		}
 	}
-	for _, form := range inURL(value) {
-		forms[form] = true
-		forms[lowerPercent(form)] = true
+	add(value)
+	if strings.ContainsFunc(value, quoted) {
+		add(inJSON(value, true), inJSON(value, false), inGo(value), inYAML(value), strings.ReplaceAll(value, "'", "''"))
 	}
-	for _, form := range inBase64(value) {
-		forms[form] = true
+	if strings.ContainsFunc(value, reserved) {
+		for _, form := range inURL(value) {
+			add(form, lowerPercent(form))
+		}
 	}
+	inHex := hex.EncodeToString([]byte(value))
+	add(inHex, strings.ToUpper(inHex))
+	add(base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)))
+	add(inBase64(value)...)
+}
+
+// quoted tells of a character that is not always itself between quotes. The check saves most of the time that forms take.
+func quoted(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"'\<>&`, c) }
+
+// reserved is the same for URLs.
+func reserved(c rune) bool {
+	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.')
 }
 
 // inJSON is the value with or without <, > and & written as \u003c, \u003e and \u0026, which encoders have an option for.
@@ -127,10 +159,14 @@ func inURL(value string) []string {
 	return []string{url.QueryEscape(value), url.PathEscape(value), password}
 }
 
-var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
-
 // lowerPercent has %2f for %2F.
-func lowerPercent(text string) string { return percent.ReplaceAllStringFunc(text, strings.ToLower) }
+func lowerPercent(escaped string) string {
+	parts := strings.Split(escaped, "%")
+	for i, part := range parts[1:] {
+		parts[i+1] = strings.ToLower(part[:2]) + part[2:]
+	}
+	return strings.Join(parts, "%")
+}
 
 // inBase64 is how a value looks within a longer text. There it starts at the first, second or third byte of a group of
 // three; the characters at both ends then hold bits of its neighbours and are left out.

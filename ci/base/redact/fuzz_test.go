@@ -90,7 +90,10 @@ func lower(escaped string) string {
 func FuzzRedactTakesOutAValueThatWasEncodedTwice(f *testing.F) {
 	for first := range encodings {
 		for second := range encodings {
-			for i, value := range []string{redacttest.Token, redacttest.Key, "hunter2", "ünïcode €\u2028\x1b 🔑 'x''", "\xff\x00 no UTF-8 %2F", ":@,;/?\x01<&>"} {
+			for i, value := range []string{
+				redacttest.Token, redacttest.Key, "hunter2", "two\tcolumns", "hunter\u20282", "hunter's", `hunter"s`, `hunter\`,
+				"ünïcode €\u2028\x1b 🔑 'x''", "\xff\x00 no UTF-8 %2F", ":@,;/?\x01<&>",
+			} {
 				f.Add(value, "git:"[:(first+second+i)%4], "@host", uint8(first), uint8(second))
 			}
 		}

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"encoding/pem"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,30 @@ func TestThePartsOfAValueOfSeveralLinesAreTakenOut(t *testing.T) {
 		if got := redactor.Redact("x " + part + " y"); got != "x "+Mark+" y" {
 			t.Errorf("%s: %s", part, got)
 		}
+	}
+}
+
+func TestAValueOfSeveralLinesIsTakenOutWhole(t *testing.T) {
+	value := strings.TrimSpace(redacttest.YAML)
+	for _, text := range []string{value, strings.ReplaceAll(value, "\n", `\n`), base64.StdEncoding.EncodeToString([]byte(value))} {
+		if got := New(redacttest.YAML).Redact(text); got != Mark {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+func TestAKeyIsKnownInClearThatIsKeptInBase64(t *testing.T) {
+	secret := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("canary of a key, longer than a line of PEM's 64 characters is")})
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("all the world may see this certificate")})
+	redactor := New("certs:\n    key: " + base64.StdEncoding.EncodeToString(secret) + "\n    crt: " + base64.StdEncoding.EncodeToString(public) + "\n")
+	for line := range strings.Lines(string(secret)) {
+		line = strings.TrimSpace(line)
+		if got := redactor.Redact(line); got != Mark && !strings.HasPrefix(line, "-----") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	if got := redactor.Redact(string(public)); got != string(public) {
+		t.Errorf("a certificate is hidden: %s", got)
 	}
 }
 
