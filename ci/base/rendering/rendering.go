@@ -5,7 +5,10 @@ package rendering
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
+
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // Result is what can be written. Its JSON form is encoding/json's.
@@ -37,8 +40,27 @@ func Check(format string) error {
 	return nil
 }
 
-// JSON is the value for a program, indented, with <, > and & as they are, ending in a newline.
+// JSON is the value for a program, indented, with <, > and & as they are, ending in a newline. The secrets that this process
+// knows are taken out of each text by itself: an error may quote one in JSON or base64 already, and in the whole document it
+// would be encoded once more.
 func JSON(value any) (string, error) {
+	document, err := encoded(value)
+	return text.ReplaceAllStringFunc(document, func(quoted string) string {
+		var whole string
+		_ = json.Unmarshal([]byte(quoted), &whole) // the encoder has just written it
+		shown := redact.Text(whole)
+		if shown == whole {
+			return quoted
+		}
+		quoted, _ = encoded(shown) // a text has no error
+		return strings.TrimSpace(quoted)
+	}), err
+}
+
+// text is a text in a JSON document, quotes included.
+var text = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+func encoded(value any) (string, error) {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -47,9 +69,10 @@ func JSON(value any) (string, error) {
 	return b.String(), err
 }
 
-// Code puts a value of a Markdown table into a code span; a pipe would end the cell and a backtick the span.
+// Code puts a value of a Markdown table into a code span; a pipe would end the cell and a backtick the span. A secret that has
+// such a sign is taken out before.
 func Code(value string) string {
-	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(value) + "`"
+	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(redact.Text(value)) + "`"
 }
 
 // Block puts text that is aligned by spaces, or is of a language such as yaml, into a block of Markdown. It ends in a newline.

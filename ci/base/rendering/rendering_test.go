@@ -1,6 +1,11 @@
 package rendering
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+
+	"tazlab.net/castle/ci/base/redact"
+)
 
 type greeting struct {
 	Name string `json:"name"`
@@ -22,6 +27,25 @@ func TestAResultIsWrittenInTheNamedFormatWhateverItsCase(t *testing.T) {
 		if err := Check(format); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestASecretIsTakenOutOfAResultThatWouldEncodeItOnceMore(t *testing.T) {
+	const secret = `ca"na|r` + "`" + `y`
+	redact.Add(secret)
+	twice, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if twice, err = json.Marshal(string(twice)); err != nil {
+		t.Fatal(err)
+	}
+	quoted, err := As("json", greeting{"who is " + string(twice)})
+	if want := "{\n  \"name\": \"who is \\\"\\\\\\\"[redacted]\\\\\\\"\\\"\"\n}\n"; quoted != want || err != nil {
+		t.Errorf("got %s, %v; want %s", quoted, err, want)
+	}
+	if got, err := As("markdown", greeting{secret}); got != "Hello `[redacted]`\n" || err != nil {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/create"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/destroy"
@@ -179,6 +180,7 @@ func (c *clusterFlags) forget() *cobra.Command {
 // prints.
 func (c *clusterFlags) sealed(use, short string, get func(context.Context, *run.Cluster) ([]byte, error)) *cobra.Command {
 	return c.on(use, short, func(cmd *cobra.Command, on *run.Cluster) error {
+		redact.Add(os.Getenv(sealKeyVariable))
 		key, err := base64.StdEncoding.DecodeString(os.Getenv(sealKeyVariable))
 		if err != nil || len(key) != 32 {
 			return fmt.Errorf("%s must hold 32 bytes in base64: the %s is printed only under a key", sealKeyVariable, use)
@@ -187,6 +189,7 @@ func (c *clusterFlags) sealed(use, short string, get func(context.Context, *run.
 		if err != nil {
 			return err
 		}
+		redact.Add(string(text))
 		sealed, err := seal(key, text)
 		if err != nil {
 			return err

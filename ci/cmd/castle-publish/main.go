@@ -3,9 +3,15 @@
 // a rollout in ci/cluster.
 package main
 
-import "tazlab.net/castle/ci/cmd/cli"
+import (
+	"os"
+
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cmd/cli"
+)
 
 func main() {
+	redact.Add(os.Getenv(gitTokenVariable), os.Getenv(registryPasswordVariable))
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
 		newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
 		newArchiveCommand(), newPublishCommand(), newWaitCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),

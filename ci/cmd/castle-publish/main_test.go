@@ -1,9 +1,16 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
+	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -14,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/publish/siteimage/ocilayout"
 )
 
@@ -24,6 +32,7 @@ func TestMain(m *testing.M) {
 		"castle-publish": main,
 		"base":           writeBase,
 		"inspect":        inspectImage,
+		"hides":          hides,
 	})
 }
 
@@ -42,9 +51,56 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-			return nil
+			return tellsAll(e)
 		},
 	})
+}
+
+// tellsAll gives a script a Git server and registry, $SERVER, that repeats in its errors whatever it was sent, in all forms
+// that a proxy or a server in debug mode may choose, and the secrets that it must not be heard to repeat.
+func tellsAll(e *testscript.Env) error {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, given := r.BasicAuth()
+		if !given {
+			w.Header().Set("WWW-Authenticate", `Basic realm="all"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		quoted, _ := json.Marshal(password)
+		told := fmt.Sprintf("error: who is %s with %q, %x, %X, %s, %s, %s? %s", user, password, password, password, quoted,
+			url.QueryEscape(password), strings.ToLower(url.PathEscape(password)), r.Header.Get("Authorization"))
+		if strings.HasPrefix(r.URL.Path, "/v2/") {
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{"code": "DENIED", "message": told}}})
+			return
+		}
+		http.Error(w, told, http.StatusForbidden) // text/plain, which git shows
+	}))
+	e.Defer(server.Close)
+	e.Setenv("SERVER", strings.TrimPrefix(server.URL, "http://"))
+	e.Setenv("SECRET", secretOfScripts)
+	return nil
+}
+
+// secretOfScripts is the git token and the password of the registry.
+const secretOfScripts = `canary/7f3a"9c<1d>`
+
+// hides makes sure that there was a secret of the scripts in what was printed, and that it is not shown: hides FILE...
+func hides() {
+	for _, name := range os.Args[1:] {
+		text, err := os.ReadFile(name)
+		exitOn(err)
+		if len(text) == 0 || !strings.Contains(string(text), redact.Mark) {
+			exitOn(fmt.Errorf("%s was to hold something, and a secret in it: %q", name, text))
+		}
+		encoded := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + secretOfScripts))
+		for _, part := range []string{"canary", "7f3a", "9c<1d", "9c%3c", "9c%3C", hex.EncodeToString([]byte("canary")), encoded[24:40],
+			base64.StdEncoding.EncodeToString([]byte("robot:" + secretOfScripts))[8:24]} {
+			if strings.Contains(strings.ToLower(string(text)), strings.ToLower(part)) {
+				exitOn(fmt.Errorf("%s shows %s: %s", name, part, text))
+			}
+		}
+	}
 }
 
 // writeBase writes an image in nginx's shape as a layout: base FOLDER ARCHITECTURE.

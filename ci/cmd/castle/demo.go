@@ -64,7 +64,8 @@ func (h *host) demo(cmd *cobra.Command) (demo.Demo, error) {
 			return h.addGroups(ctx, plan, own, cmd.ErrOrStderr())
 		},
 		Serve: []string{program, "demo", "serve", "--cache=" + h.cache, "--images=" + h.images, "--mirror=" + mirrorNever},
-		Out:   cmd.OutOrStdout(),
-		Log:   cmd.ErrOrStderr(),
+		// Not the command's own: Dagger draws its progress where it finds a terminal.
+		Out: os.Stdout,
+		Log: os.Stderr,
 	}, nil
 }

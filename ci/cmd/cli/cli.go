@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/version"
 )
 
@@ -21,18 +23,31 @@ func (e Exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // Main runs a program until it is done, interrupted or terminated. What went wrong is printed with "castle: " in front,
 // whichever of the programs it was: the module takes that away before it passes the error on.
+//
+// Of the secrets that the process knows, none is in that, and none in what a command writes to its output and its error
+// output. A command whose output is data for another program, not to be changed, writes to os.Stdout.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root.ExecuteContext(ctx)
+	status := execute(ctx, root, os.Stdout, os.Stderr)
 	stop()
+	if status != 0 {
+		os.Exit(status)
+	}
+}
+
+// execute is Main on two writers; it returns the exit status.
+func execute(ctx context.Context, root *cobra.Command, out, errOut io.Writer) int {
+	root.SetOut(redact.Writer(out))
+	root.SetErr(redact.Writer(errOut))
+	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return
+		return 0
 	}
 	if exit, is := errors.AsType[Exit](err); is {
-		os.Exit(int(exit))
+		return int(exit)
 	}
-	fmt.Fprintf(os.Stderr, "castle: %v\n", err)
-	os.Exit(1)
+	fmt.Fprintf(root.ErrOrStderr(), "castle: %v\n", err)
+	return 1
 }
 
 // Root makes the command that a program is.
