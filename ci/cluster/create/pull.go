@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
@@ -165,5 +166,5 @@ func (p *puller) note(format string, values ...any) {
 		return
 	}
 	defer file.Close()
-	fmt.Fprintln(file, time.Now().UTC().Format(time.RFC3339), p.record.Redactor.Redact(fmt.Sprintf(format, values...)))
+	fmt.Fprintln(file, time.Now().UTC().Format(time.RFC3339), redact.Text(fmt.Sprintf(format, values...)))
 }

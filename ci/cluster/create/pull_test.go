@@ -36,7 +36,8 @@ func newPuller(t *testing.T, workers int, pull func(context.Context, pulled) err
 	for i := range workers {
 		described.Nodes = append(described.Nodes, description.Node{Name: fmt.Sprint("worker-", i+1), Role: description.RoleWorker})
 	}
-	r := &run.Record{Folder: t.TempDir(), Redactor: redact.New("canary-of-a-secret")}
+	redact.Add("canary-of-a-secret")
+	r := &run.Record{Folder: t.TempDir()}
 	if err := os.Mkdir(filepath.Join(r.Folder, run.LogFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // Condition is something that a cluster must show.
@@ -55,9 +57,6 @@ type Options struct {
 	Timeout time.Duration
 	// Events, which may be nil, is called from one goroutine at a time.
 	Events func(Event)
-	// Redact, which may be nil, takes the secrets out of what is seen before it is cut to the length that an event has
-	// room for: no redactor knows a half of a secret again.
-	Redact func(string) string
 }
 
 // Run waits until all conditions of a gate hold. They are independent, so all are waited for at the same time.
@@ -138,7 +137,8 @@ func (r *runner) wait(parent, waiting context.Context, condition Condition) erro
 	var mutex sync.Mutex
 	var last string
 	err := condition.Wait(waiting, func(seen string) {
-		seen = shorten(r.redacted(seen))
+		// Before it is cut to the length that an event has room for: no redactor knows a half of a secret again.
+		seen = shorten(redact.Text(seen))
 		mutex.Lock()
 		defer mutex.Unlock()
 		if seen != last {
@@ -168,13 +168,6 @@ func (r *runner) explain(parent, waiting context.Context, about Event, last stri
 	default:
 		return errStopped
 	}
-}
-
-func (r *runner) redacted(seen string) string {
-	if r.options.Redact == nil {
-		return seen
-	}
-	return r.options.Redact(seen)
 }
 
 func (r *runner) send(event Event) {

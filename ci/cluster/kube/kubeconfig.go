@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // FromKubeconfig connects with the current context of a kubeconfig, given as its text. All credentials must stand in
@@ -30,6 +32,8 @@ func FromKubeconfig(text []byte) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig's context %s: %w", config.CurrentContext, err)
 	}
+	// Nothing else of it is secret, and an error may name its server.
+	redact.Add(rest.BearerToken, rest.Password, string(rest.KeyData))
 	return newClient(rest)
 }
 

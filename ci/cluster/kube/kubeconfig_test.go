@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/test/kubetest"
 )
 
@@ -47,5 +48,23 @@ func TestAKubeconfigThatNeedsAnotherMachineIsRefused(t *testing.T) {
 	}
 	if _, err := FromKubeconfig([]byte("{apiVersion: v1, kind: Config}")); err == nil || !strings.Contains(err.Error(), "current context") {
 		t.Errorf("without a context: %v", err)
+	}
+}
+
+func TestAKubeconfigsTokenIsNotShownAndItsServerIs(t *testing.T) {
+	const token = "canary-of-a-token"
+	_, err := FromKubeconfig([]byte(`
+apiVersion: v1
+kind: Config
+current-context: blue
+contexts: [{name: blue, context: {cluster: blue, user: admin}}]
+clusters: [{name: blue, cluster: {server: "https://kubernetes.example.org:6443"}}]
+users: [{name: admin, user: {token: ` + token + `}}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := redact.Text("https://kubernetes.example.org:6443 refused " + token); got != "https://kubernetes.example.org:6443 refused "+redact.Mark {
+		t.Errorf("got %s", got)
 	}
 }

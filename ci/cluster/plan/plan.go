@@ -45,7 +45,6 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	redactor := redact.New(access.Secret()...)
 	plans, causes := map[string]*LayerPlan{}, map[string]*run.Cause{}
 	for _, layer := range layers.All {
 		plans[layer.Name], causes[layer.Name] = &LayerPlan{Layer: layer.Name}, &run.Cause{}
@@ -55,7 +54,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 		if plan == nil {
 			return
 		}
-		message = redactor.Redact(message)
+		message = redact.Text(message)
 		causes[plan.Layer].Add(message)
 		for line := range strings.Lines(message) {
 			plan.read(strings.TrimSpace(line))

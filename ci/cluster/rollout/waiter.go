@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -15,14 +14,13 @@ import (
 // Waiter waits for rollouts on one cluster, and writes a line for each step. It changes nothing but to ask Flux to look
 // now.
 type Waiter struct {
-	Client   *kube.Client
-	Redactor *redact.Redactor // of what gives access; nil redacts nothing
-	Out      io.Writer        // step lines
+	Client *kube.Client
+	Out    io.Writer // step lines
 }
 
 // Wait is the function Wait on the waiter's cluster.
 func (w Waiter) Wait(ctx context.Context, wanted Wanted, timeout time.Duration) (Seen, error) {
-	steps := timeline.NewSteps(w.Out, timeline.Redacting(w.Redactor))
+	steps := timeline.NewSteps(w.Out)
 	var mutex sync.Mutex
 	done := make(chan struct{})
 	var ticking sync.WaitGroup
@@ -40,7 +38,7 @@ func (w Waiter) Wait(ctx context.Context, wanted Wanted, timeout time.Duration) 
 			}
 		}
 	})
-	seen, err := Wait(ctx, w.Client, wanted, gates.Options{Timeout: timeout, Redact: w.Redactor.Redact, Events: func(event gates.Event) {
+	seen, err := Wait(ctx, w.Client, wanted, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
 		if event.Condition == "" || event.Err != nil { // the error comes back, and is told by who asked
 			return
 		}

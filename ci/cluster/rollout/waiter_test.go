@@ -17,13 +17,14 @@ import (
 func TestAWaiterTellsItsStepsWithoutEvenHalfASecret(t *testing.T) {
 	server := fluxtest.Install(t, &shared)
 	secret := redacttest.Token
+	redact.Add(secret)
 	quoted := strings.ReplaceAll(secret, `"`, `\"`)
 	message := strings.Repeat("x", 500) + strings.Repeat(" "+quoted, 10)
 	server.Put(flux.GitRepositories, fmt.Sprintf(`{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system},
 		spec: {url: "https://192.0.2.12/tazlab-k8s.git", interval: 1m}, status: {observedGeneration: 1, conditions: [{type: Ready, status: "False",
 		reason: GitOperationFailed, message: "%s", lastTransitionTime: "%s"}]}}`, message, fluxtest.AnyTime))
 	var out bytes.Buffer
-	waiter := Waiter{Client: server.Connect(), Redactor: redact.New(secret), Out: &out}
+	waiter := Waiter{Client: server.Connect(), Out: &out}
 	_, err := waiter.Wait(t.Context(), Wanted{}, 2*time.Second)
 	if err == nil || !strings.Contains(err.Error(), "waiting for Flux to fetch the newest commit: Ready is False: GitOperationFailed: xxx") {
 		t.Errorf("got %v", err)

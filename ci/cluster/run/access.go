@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -26,25 +27,22 @@ type Access struct {
 	encryption func() (string, error)
 }
 
-// newAccess derives what the secrets give access to; machines is the machine secrets as YAML.
+// newAccess derives what the secrets give access to, and has this process redact it; machines is the machine secrets as YAML.
 func newAccess(described *description.Cluster, values *secrets.Values, machines string) (*Access, error) {
 	bundle, err := machineconfig.ParseSecrets([]byte(machines))
 	if err != nil {
 		return nil, err
 	}
+	redact.Add(machines)
 	kube, err := machineconfig.AdminKube(described, bundle, adminTTL)
 	if err != nil {
 		return nil, err
 	}
+	redact.Add(string(kube.Key))
 	return &Access{Values: values, machines: machines, Bundle: bundle, Kube: kube, encryption: sync.OnceValues(func() (string, error) {
 		passphrase, _ := values.Get(secrets.StatePassphrase)
 		return secrets.StateEncryption(described.Name, passphrase)
 	})}, nil
-}
-
-// Secret lists what must not be shown.
-func (a *Access) Secret() []string {
-	return append(a.Values.Redactions(), a.machines, string(a.Kube.Key))
 }
 
 // Open reads the description and resolves the secrets, for a command that keeps no record and makes nothing.

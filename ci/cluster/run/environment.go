@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -29,12 +31,108 @@ const (
 var inherited = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
+// given is what a run gives to the tools and the hooks.
+type given struct {
+	cluster                                                    *Cluster
+	access                                                     *Access
+	described, states, backends, events, inventory, encryption string
+}
+
+// secret is a secret's value, empty where there is none.
+func (g *given) secret(name string) string {
+	value, _ := g.access.Values.Get(name)
+	return value
+}
+
+// variable is one variable of the environment that a run makes.
+type variable struct {
+	name  string
+	value func(*given) string
+	// secret tells what of the value must not be shown, for who finds the variable in its environment; nil: nothing.
+	secret func(value string) []string
+}
+
+// whole marks a variable whose value is secret.
+func whole(value string) []string { return []string{value} }
+
+// variables are all that a run gives to the tools and the hooks, beside what they inherit.
+var variables = []variable{
+	// The tools look for settings of a user's own at home; a run has none.
+	{"HOME", func(*given) string { return os.TempDir() }, nil},
+
+	{description.Variable, func(g *given) string { return g.described }, nil},
+	{VariableState, func(g *given) string { return g.states }, nil},
+	{VariableBackends, func(g *given) string { return g.backends }, nil},
+	{VariableCharts, func(g *given) string { return g.cluster.Tools.Charts }, nil},
+	{VariableEvents, func(g *given) string { return g.events }, nil},
+	{VariableTalosSecrets, func(g *given) string { return g.access.machines }, whole},
+
+	{kube.HostVariable, func(g *given) string { return g.access.Kube.Host }, nil},
+	{kube.CAVariable, func(g *given) string { return string(g.access.Kube.CA) }, nil},
+	{kube.ClientCertVariable, func(g *given) string { return string(g.access.Kube.Cert) }, nil},
+	{kube.ClientKeyVariable, func(g *given) string { return string(g.access.Kube.Key) }, whole},
+
+	{"PROXMOX_VE_ENDPOINT", func(g *given) string { return g.cluster.Description.Proxmox.URL }, nil},
+	{"PROXMOX_VE_API_TOKEN", func(g *given) string { return g.secret(secrets.ProxmoxAPIToken) }, secrets.TokenParts},
+
+	{"TF_ENCRYPTION", func(g *given) string { return g.encryption }, secrets.EncryptionKeys},
+	{"TF_IN_AUTOMATION", func(*given) string { return "1" }, nil},
+	{"TF_INPUT", func(*given) string { return "0" }, nil},
+	{"CHECKPOINT_DISABLE", func(*given) string { return "1" }, nil},
+	{"TF_VAR_inventory", func(g *given) string { return g.inventory }, nil},
+	{"TF_VAR_infisical_client_id", func(g *given) string { return g.secret(secrets.InfisicalClientID) }, whole},
+	{"TF_VAR_infisical_client_secret", func(g *given) string { return g.secret(secrets.InfisicalClientSecret) }, whole},
+}
+
+// insecure and s3 are variables that some clusters need.
+var (
+	insecure = variable{"PROXMOX_VE_INSECURE", func(*given) string { return "true" }, nil}
+	s3       = []variable{
+		{"AWS_ACCESS_KEY_ID", func(g *given) string { return g.secret(secrets.AWSAccessKeyID) }, whole},
+		{"AWS_SECRET_ACCESS_KEY", func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) }, whole},
+	}
+)
+
+// LearnEnvironment has this process redact what a run gave it as secret. The hooks are such processes, and so is Helm's
+// postrenderer.
+func LearnEnvironment() { redact.Add(secretsIn(os.Getenv)...) }
+
+func secretsIn(getenv func(string) string) []string {
+	var list []string
+	for _, variable := range slices.Concat(variables, s3) {
+		if variable.secret != nil {
+			list = append(list, variable.secret(getenv(variable.name))...)
+		}
+	}
+	return list
+}
+
 // environment is the whole environment of Terragrunt, the tools and the hooks. It is the way that secrets take to them.
 func (c *Cluster) environment(access *Access, events string) ([]string, error) {
-	value := func(name string) string {
-		value, _ := access.Values.Get(name)
-		return value
+	g, err := c.given(access, events)
+	if err != nil {
+		return nil, err
 	}
+	list := variables
+	if c.Description.Proxmox.Insecure {
+		list = append(slices.Clip(list), insecure)
+	}
+	if c.Description.State.Backend == description.StateS3 {
+		list = append(slices.Clip(list), s3...)
+	}
+	var environment []string
+	for _, variable := range list {
+		environment = append(environment, variable.name+"="+strings.ReplaceAll(variable.value(g), "\x00", ""))
+	}
+	for _, name := range inherited {
+		if value, has := os.LookupEnv(name); has {
+			environment = append(environment, name+"="+value)
+		}
+	}
+	return environment, nil
+}
+
+func (c *Cluster) given(access *Access, events string) (*given, error) {
 	inventory, err := json.Marshal(access.Values.Inventory())
 	if err != nil {
 		return nil, err
@@ -52,51 +150,8 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 		return nil, err
 	}
 	backends, err := json.Marshal(state.Backends(c.Description, states))
-	if err != nil {
-		return nil, err
-	}
-	environment := map[string]string{
-		// The tools look for settings of a user's own at home; a run has none.
-		"HOME": os.TempDir(),
-
-		description.Variable: described,
-		VariableState:        states,
-		VariableBackends:     string(backends),
-		VariableCharts:       c.Tools.Charts,
-		VariableEvents:       events,
-		VariableTalosSecrets: access.machines,
-
-		kube.HostVariable:       access.Kube.Host,
-		kube.CAVariable:         string(access.Kube.CA),
-		kube.ClientCertVariable: string(access.Kube.Cert),
-		kube.ClientKeyVariable:  string(access.Kube.Key),
-
-		"PROXMOX_VE_ENDPOINT":  c.Description.Proxmox.URL,
-		"PROXMOX_VE_API_TOKEN": value(secrets.ProxmoxAPIToken),
-
-		"TF_ENCRYPTION":                  encryption,
-		"TF_IN_AUTOMATION":               "1",
-		"TF_INPUT":                       "0",
-		"CHECKPOINT_DISABLE":             "1",
-		"TF_VAR_inventory":               string(inventory),
-		"TF_VAR_infisical_client_id":     value(secrets.InfisicalClientID),
-		"TF_VAR_infisical_client_secret": value(secrets.InfisicalClientSecret),
-	}
-	if c.Description.Proxmox.Insecure {
-		environment["PROXMOX_VE_INSECURE"] = "true"
-	}
-	if c.Description.State.Backend == description.StateS3 {
-		environment["AWS_ACCESS_KEY_ID"] = value(secrets.AWSAccessKeyID)
-		environment["AWS_SECRET_ACCESS_KEY"] = value(secrets.AWSSecretAccessKey)
-	}
-	for _, name := range inherited {
-		if value, has := os.LookupEnv(name); has {
-			environment[name] = value
-		}
-	}
-	list := make([]string, 0, len(environment))
-	for name, value := range environment {
-		list = append(list, name+"="+strings.ReplaceAll(value, "\x00", ""))
-	}
-	return list, nil
+	return &given{
+		cluster: c, access: access,
+		described: described, states: states, backends: string(backends), events: events, inventory: string(inventory), encryption: encryption,
+	}, err
 }

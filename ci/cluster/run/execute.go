@@ -37,7 +37,7 @@ func (c *Cluster) Execute(ctx context.Context, command string, do func(context.C
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	shown := make(chan error, 1)
 	go func() {
-		shown <- timeline.Follow(following, record.Events(), c.Out, timeline.Redacting(record.Redactor))
+		shown <- timeline.Follow(following, record.Events(), c.Out)
 	}()
 
 	err = do(ctx, record)
@@ -83,7 +83,6 @@ func (c *Cluster) SecretsLayer(ctx context.Context, record *Record, keep bool) (
 	}
 	access, err := c.Resolve(ctx, keep)
 	if err == nil {
-		record.Redactor.Add(access.Secret()...)
 		return access, nil
 	}
 	event.Phase, event.Result, event.Cause = timeline.PhaseEnd, timeline.ResultFailed, err.Error()

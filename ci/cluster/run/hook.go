@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/hypervisor"
@@ -23,7 +22,6 @@ import (
 type Hook struct {
 	description *description.Cluster
 	events      string // file of the event log
-	redactor    *redact.Redactor
 	log         *timeline.Log
 	logErr      error
 }
@@ -38,24 +36,11 @@ func OpenHook() (*Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	redactor := redact.New(secretVariables()...)
-	log, err := timeline.Open(events, timeline.Redacting(redactor))
+	log, err := timeline.Open(events)
 	if err != nil {
 		return nil, err
 	}
-	return &Hook{description: description, events: events, redactor: redactor, log: log}, nil
-}
-
-// secretVariables are the values of the environment that must not get into the event log.
-func secretVariables() []string {
-	var values []string
-	for _, name := range []string{VariableTalosSecrets, kube.ClientKeyVariable, "PROXMOX_VE_API_TOKEN",
-		"TF_VAR_infisical_client_id", "TF_VAR_infisical_client_secret", "TF_ENCRYPTION", "AWS_SECRET_ACCESS_KEY"} {
-		if value := os.Getenv(name); value != "" {
-			values = append(values, value)
-		}
-	}
-	return values
+	return &Hook{description: description, events: events, log: log}, nil
 }
 
 // Close closes the event log.
@@ -107,7 +92,7 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 	layer := layers.OfGate(gate).Name
 	ctx, stop := h.whileAwaited(ctx, layer)
 	defer stop()
-	err = gates.Run(ctx, gate, env, gates.Options{Timeout: timeout, Redact: h.redactor.Redact, Events: func(event gates.Event) {
+	err = gates.Run(ctx, gate, env, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
 		if event.Condition == "" {
 			return
 		}

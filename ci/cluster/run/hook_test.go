@@ -54,6 +54,7 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 		t.Setenv(name, value)
 	}
 
+	LearnEnvironment() // as the program does first
 	h, err := OpenHook()
 	if err != nil {
 		t.Fatal(err)

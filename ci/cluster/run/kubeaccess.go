@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/secrets"
@@ -12,9 +11,8 @@ import (
 
 // KubeAccess is what it takes to look into a cluster.
 type KubeAccess struct {
-	Cluster  string // its name
-	Client   *kube.Client
-	Redactor *redact.Redactor // of the secrets that gave access
+	Cluster string // its name
+	Client  *kube.Client
 }
 
 // KubeAccess gets access to the cluster's API as create does: with an administrator's certificate made in memory. Of c it
@@ -41,5 +39,5 @@ func (c *Cluster) KubeAccess(ctx context.Context) (*KubeAccess, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &KubeAccess{Cluster: description.Name, Client: client, Redactor: redact.New(known.Secret()...)}, nil
+	return &KubeAccess{Cluster: description.Name, Client: client}, nil
 }

@@ -15,15 +15,14 @@ import (
 // logs keeps what the tools print, redacted: a file for each layer, and in memory what is needed to tell why one failed.
 type logs struct {
 	folder    string
-	redactor  *redact.Redactor
 	files     map[string]*os.File
 	causes    map[string]*Cause
 	unchanged map[string]bool // layers whose last apply had nothing to do
 	err       error
 }
 
-func newLogs(folder string, redactor *redact.Redactor) *logs {
-	return &logs{folder: folder, redactor: redactor, files: map[string]*os.File{}, causes: map[string]*Cause{}, unchanged: map[string]bool{}}
+func newLogs(folder string) *logs {
+	return &logs{folder: folder, files: map[string]*os.File{}, causes: map[string]*Cause{}, unchanged: map[string]bool{}}
 }
 
 // write takes a message of a unit; what is Terragrunt's own goes to terragrunt.log.
@@ -32,7 +31,7 @@ func (l *logs) write(unit, message string) {
 	if unit != "" {
 		layer = layers.OfFolder(unit).Name
 	}
-	message = l.redactor.Redact(message)
+	message = redact.Text(message)
 	if l.causes[layer] == nil {
 		l.causes[layer] = &Cause{}
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 func TestACauseIsInTheToolsOwnWords(t *testing.T) {
-	logs := newLogs(t.TempDir(), redact.New("canary-of-a-secret"))
+	redact.Add("canary-of-a-secret")
+	logs := newLogs(t.TempDir())
 	for _, message := range []string{
 		"module.vm: Creating...",
 		"Error: error waiting for VM clone\n\n  with proxmox_virtual_environment_vm.node[\"a\"],\n\ntask ended with canary-of-a-secret\n",
@@ -38,7 +39,7 @@ func TestACauseIsInTheToolsOwnWords(t *testing.T) {
 }
 
 func TestAToolWithoutAnErrorIsQuotedByItsLastLines(t *testing.T) {
-	logs := newLogs(t.TempDir(), redact.New())
+	logs := newLogs(t.TempDir())
 	for _, line := range []string{"one", "two", "three", "", "four"} {
 		logs.write("3-engine", line)
 	}
@@ -48,7 +49,7 @@ func TestAToolWithoutAnErrorIsQuotedByItsLastLines(t *testing.T) {
 }
 
 func TestALayerInWhichNothingChangedSaysSo(t *testing.T) {
-	logs := newLogs(t.TempDir(), redact.New())
+	logs := newLogs(t.TempDir())
 	for _, folder := range []string{"2-platform", "3-engine", "4-networking"} {
 		logs.write(folder, "Apply complete! Resources: 0 added, 0 changed, 0 destroyed.")
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/filelock"
-	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
@@ -29,9 +28,7 @@ type Record struct {
 
 	began  time.Time
 	unlock func() error
-	// Redactor takes the secrets out of everything that is shown or kept; they are added when they are known.
-	Redactor *redact.Redactor
-	logs     *logs // nil until Terragrunt runs
+	logs   *logs // nil until Terragrunt runs
 }
 
 // holder says who holds the lock; it is for a person, the lock itself is the kernel's.
@@ -51,7 +48,7 @@ func (c *Cluster) begin(command string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{Command: command, began: time.Now().UTC(), unlock: unlock, Redactor: redact.New()}
+	r := &Record{Command: command, began: time.Now().UTC(), unlock: unlock}
 	host, _ := os.Hostname()
 	data, err := json.Marshal(holder{Command: command, Since: r.began, Host: host, PID: os.Getpid()})
 	if err == nil {
@@ -63,7 +60,7 @@ func (c *Cluster) begin(command string) (*Record, error) {
 		err = os.MkdirAll(filepath.Join(r.Folder, LogFolder), 0o700)
 	}
 	if err == nil {
-		r.Log, err = timeline.Open(filepath.Join(r.Folder, eventsFile), timeline.Redacting(r.Redactor))
+		r.Log, err = timeline.Open(filepath.Join(r.Folder, eventsFile))
 	}
 	if err == nil {
 		err = r.Log.Append(timeline.Event{Time: r.began, Kind: timeline.KindRun, Cluster: c.Description.Name, Name: command, Phase: timeline.PhaseStart})
@@ -112,7 +109,7 @@ func (c *Cluster) writeTimeline(record *Record) (timeline.Timeline, error) {
 	if err != nil {
 		return timeline.Timeline{}, err
 	}
-	options := []timeline.Option{timeline.Redacting(record.Redactor)}
+	var options []timeline.Option
 	if c.Scaled {
 		options = append(options, timeline.Scaled())
 	}

@@ -14,7 +14,7 @@ import (
 
 // Terragrunt runs a command in all layers, and tells which of them failed and why.
 func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access, command ...string) error {
-	logs := newLogs(filepath.Join(record.Folder, LogFolder), record.Redactor)
+	logs := newLogs(filepath.Join(record.Folder, LogFolder))
 	runner, err := c.Runner(access, record.Events(), logs.write)
 	if err != nil {
 		return err

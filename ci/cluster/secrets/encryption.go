@@ -3,7 +3,10 @@ package secrets
 import (
 	"crypto/pbkdf2"
 	"crypto/sha512"
+	"encoding/hex"
 	"fmt"
+
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // StateEncryption is the value of TF_ENCRYPTION: OpenTofu encrypts states, plans and the states it reads of other
@@ -20,8 +23,10 @@ func StateEncryption(cluster, passphrase string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	key := hex.EncodeToString(stretched)
+	redact.Add(key)
 	return fmt.Sprintf(`key_provider "pbkdf2" "castle" {
-  passphrase    = "%x"
+  passphrase    = "%s"
   iterations    = %d
   hash_function = "sha256"
 }
@@ -41,7 +46,7 @@ remote_state_data_sources {
     method = method.aes_gcm.castle
   }
 }
-`, stretched, leastIterations), nil
+`, key, leastIterations), nil
 }
 
 const (

@@ -17,6 +17,7 @@ import (
 	authapi "github.com/infisical/go-sdk/packages/api/auth"
 	secretsapi "github.com/infisical/go-sdk/packages/api/secrets"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/retryafter"
 	"tazlab.net/castle/ci/cluster/description"
 )
@@ -66,20 +67,19 @@ type caller struct {
 	clientID, clientSecret string
 	pace                   pace
 	notify                 func(string)
-	hide                   func(string) string
 	transport              http.RoundTripper
 
 	mu    sync.Mutex
 	token string
 }
 
-func newCaller(at place, clientID, clientSecret string, in Inputs, hide func(string) string) *caller {
+func newCaller(at place, clientID, clientSecret string, in Inputs) *caller {
 	notify := in.Notify
 	if notify == nil {
 		notify = func(string) {}
 	}
 	return &caller{
-		place: at, clientID: clientID, clientSecret: clientSecret, pace: paceOf(in), notify: notify, hide: hide,
+		place: at, clientID: clientID, clientSecret: clientSecret, pace: paceOf(in), notify: notify,
 		transport: http.DefaultTransport.(*http.Transport).Clone(), // takes proxies from the environment
 	}
 }
@@ -87,7 +87,7 @@ func newCaller(at place, clientID, clientSecret string, in Inputs, hide func(str
 // list reads all secrets of the cluster's path.
 func (s *caller) list(ctx context.Context) (map[string]string, error) {
 	values := map[string]string{}
-	err := s.authenticated(ctx, "read the secrets", s.hide, func(client *resty.Client) error {
+	err := s.authenticated(ctx, "read the secrets", func(client *resty.Client) error {
 		answer, err := secretsapi.CallListSecretsV3(nil, client, secretsapi.ListSecretsV3RawRequest{
 			ProjectID: s.project, Environment: s.environment, SecretPath: s.path, ExpandSecretReferences: true, IncludeImports: true,
 		})
@@ -110,8 +110,7 @@ func (s *caller) list(ctx context.Context) (map[string]string, error) {
 
 // put creates or updates a secret, the more likely one first; exists is what the list said. A create whose answer was lost
 // is found as existing when it is tried again.
-func (s *caller) put(ctx context.Context, name, value string, exists bool, hide func(string) string) error {
-	hideAll := func(text string) string { return s.hide(hide(text)) }
+func (s *caller) put(ctx context.Context, name, value string, exists bool) error {
 	written := ""
 	create := func(client *resty.Client) error {
 		answer, err := secretsapi.CallCreateSecretV3(client, secretsapi.CreateSecretV3RawRequest{
@@ -131,10 +130,10 @@ func (s *caller) put(ctx context.Context, name, value string, exists bool, hide 
 	if exists {
 		first, then = update, create
 	}
-	err := s.authenticated(ctx, "keep "+name, hideAll, first)
+	err := s.authenticated(ctx, "keep "+name, first)
 	var refused *InfisicalError
 	if errors.As(err, &refused) && (!exists && refused.alreadyExists() || exists && refused.Status == http.StatusNotFound) {
-		err = s.authenticated(ctx, "keep "+name, hideAll, then)
+		err = s.authenticated(ctx, "keep "+name, then)
 	}
 	if err == nil && written != name {
 		return &InfisicalError{Place: s.String(), Doing: "keep " + name, Status: http.StatusOK,
@@ -144,7 +143,7 @@ func (s *caller) put(ctx context.Context, name, value string, exists bool, hide 
 }
 
 // authenticated runs a request with a token, and once more with a new one where Infisical no longer takes the old.
-func (s *caller) authenticated(ctx context.Context, doing string, hide func(string) string, request func(*resty.Client) error) error {
+func (s *caller) authenticated(ctx context.Context, doing string, request func(*resty.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.deadline)
 	defer cancel()
 	for renewed := false; ; renewed = true {
@@ -152,7 +151,7 @@ func (s *caller) authenticated(ctx context.Context, doing string, hide func(stri
 		if err != nil {
 			return err
 		}
-		err = s.try(ctx, doing, token, hide, request)
+		err = s.try(ctx, doing, token, request)
 		var refused *InfisicalError
 		if renewed || !errors.As(err, &refused) || !refused.tokenRefused() {
 			return err
@@ -177,11 +176,12 @@ func (s *caller) login(ctx context.Context) (string, error) {
 	if s.token != "" {
 		return s.token, nil
 	}
-	err := s.try(ctx, "log in", "", s.hide, func(client *resty.Client) error {
+	err := s.try(ctx, "log in", "", func(client *resty.Client) error {
 		answer, err := authapi.CallUniversalAuthLogin(client, authapi.UniversalAuthLoginRequest{ClientID: s.clientID, ClientSecret: s.clientSecret})
 		if err == nil && answer.AccessToken == "" {
 			return errNotInfisical
 		}
+		redact.Add(answer.AccessToken)
 		s.token = answer.AccessToken
 		return err
 	})
@@ -191,7 +191,7 @@ func (s *caller) login(ctx context.Context) (string, error) {
 var errNotInfisical = errors.New("the answer is not one of Infisical's: check secrets.infisical.url")
 
 // try runs a request until it succeeds, cannot succeed, or the deadline is over.
-func (s *caller) try(ctx context.Context, doing, token string, hide func(string) string, request func(*resty.Client) error) error {
+func (s *caller) try(ctx context.Context, doing, token string, request func(*resty.Client) error) error {
 	started := time.Now()
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval = s.pace.first, s.pace.most
@@ -214,7 +214,7 @@ func (s *caller) try(ctx context.Context, doing, token string, hide func(string)
 		if last == nil || ctx.Err() == nil {
 			last = failed // the end of the deadline says less than what was seen before it
 		}
-		last.Place, last.Doing, last.Message = s.String(), doing, hide(last.Message)
+		last.Place, last.Doing, last.Message = s.String(), doing, redact.Text(last.Message)
 		if !failed.helps() {
 			return struct{}{}, backoff.Permanent(failed)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,7 +97,7 @@ func TestSecretsDoNotLeakToStandardStreamsOrTemporaryFiles(t *testing.T) {
 func TestRedactionHidesValuesHoweverALogShowsThem(t *testing.T) {
 	talos := "cluster:\n    id: short\n    secret: " + canary(t) + "\ncerts:\n    key: " + base64.StdEncoding.EncodeToString([]byte(canary(t))) + "\n"
 	w := newWorld(t, func(w *world) { w.remote[TalosSecrets] = talos })
-	values := w.resolved()
+	w.resolved()
 	token := w.remote[GitOpsToken]
 	quoted, err := json.Marshal(talos)
 	if err != nil {
@@ -107,7 +108,7 @@ func TestRedactionHidesValuesHoweverALogShowsThem(t *testing.T) {
 		"json " + string(quoted), "lines\n> " + strings.ReplaceAll(talos, "\n", "\n> "), "header PVEAPIToken=" + w.bootstrap[ProxmoxAPIToken],
 		"uuid 01234567-89ab-4cde-8f01-23456789abcd", w.bootstrap[StatePassphrase] + w.bootstrap[InfisicalClientSecret],
 	}, "\n")
-	redacted := values.Redact(log)
+	redacted := redact.Text(log)
 	w.clean("the log", redacted)
 	for _, part := range []string{base64.StdEncoding.EncodeToString([]byte(token)), strings.Fields(talos)[4], strings.Fields(talos)[7], "01234567-89ab"} {
 		if !strings.Contains(log, part) {
@@ -124,22 +125,48 @@ func TestRedactionHidesValuesHoweverALogShowsThem(t *testing.T) {
 	}
 }
 
+func TestTheProcessShowsNothingThatItResolved(t *testing.T) {
+	w := newWorld(t, nil)
+	w.in.AgeKey = "# public key: age1canarycanary\n" + w.in.AgeKey
+	var token string
+	w.guard(func(_ http.ResponseWriter, r *http.Request) bool {
+		if bearer, has := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); has {
+			token = bearer
+		}
+		return false
+	})
+	w.resolved()
+	_, key, _ := strings.Cut(w.bootstrap[ProxmoxAPIToken], "=")
+	for name, value := range map[string]string{
+		"state passphrase": w.bootstrap[StatePassphrase], "Infisical's client secret": w.bootstrap[InfisicalClientSecret], "Infisical's access token": token,
+		"Proxmox's token": w.bootstrap[ProxmoxAPIToken], "Proxmox's key": key, "Git token": w.remote[GitOpsToken], "Flux's age key": w.remote[FluxAgeKey],
+		"age key": identity.FindString(w.in.AgeKey),
+	} {
+		if got := redact.Text("x " + value + " y"); got != "x "+redact.Mark+" y" || value == "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := redact.Text("public key: age1canarycanary, " + w.remote[GitOpsUsername]); strings.Contains(got, redact.Mark) {
+		t.Errorf("what is no secret is hidden: %s", got)
+	}
+}
+
 func TestAUsersNameIsNotHidden(t *testing.T) {
-	values, err := FromJSON(`{"` + GitOpsUsername + `": "flux-robot", "` + GitOpsToken + `": "hunter2"}`)
+	_, err := FromJSON(`{"` + GitOpsUsername + `": "flux-robot", "` + GitOpsToken + `": "hunter2"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := values.Redact("flux-robot:hunter2"); got != "flux-robot:"+redact.Mark {
+	if got := redact.Text("flux-robot:hunter2"); got != "flux-robot:"+redact.Mark {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestTheLongerOfTwoSecretsIsHiddenWhole(t *testing.T) {
-	values, err := FromJSON(`{"a": "hunter2", "b": "hunter2-and-more", "c": "hunter2-and"}`)
+	_, err := FromJSON(`{"a": "hunter2", "b": "hunter2-and-more", "c": "hunter2-and"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := values.Redact("x hunter2-and-more y"); got != "x "+redact.Mark+" y" {
+	if got := redact.Text("x hunter2-and-more y"); got != "x "+redact.Mark+" y" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"regexp"
 	"strings"
 
 	"tazlab.net/castle/ci/base/redact"
@@ -9,24 +10,35 @@ import (
 // Names whose values are no secret: hiding a user's name such as "git" would spoil every log.
 var public = map[string]bool{GitOpsUsername: true, GitOpsCA: true}
 
-// Redactions lists what a log must not show, for a redactor: the values, and of a token "name=key" also the key.
-func (v Values) Redactions() []string { return redactions(v.All()) }
-
-// Redact hides the secrets in a text.
-func (v Values) Redact(text string) string { return redact.New(v.Redactions()...).Redact(text) }
-
-func redactions(values map[string]string) []string {
-	var list []string
+// learn has this process show none of the values.
+func learn(values map[string]string) {
 	for name, value := range values {
-		if public[name] {
-			continue
-		}
-		list = append(list, value)
-		if name == ProxmoxAPIToken {
-			if _, key, found := strings.Cut(value, "="); found {
-				list = append(list, key)
-			}
+		switch {
+		case public[name]:
+		case name == ProxmoxAPIToken:
+			redact.Add(TokenParts(value)...)
+		default:
+			redact.Add(value)
 		}
 	}
-	return list
 }
+
+// TokenParts are what of a token of the Proxmox API, user@realm!name=uuid, must not be shown: all of it, and the uuid alone.
+func TokenParts(token string) []string {
+	_, key, _ := strings.Cut(token, "=")
+	return []string{token, key}
+}
+
+// identity is what of an age key's text is secret. The comments beside it name the public key, which messages name too.
+var identity = regexp.MustCompile(`AGE-SECRET-KEY-\S+`)
+
+// EncryptionKeys are the keys in a value of TF_ENCRYPTION; what stands around them is in every message about encryption.
+func EncryptionKeys(encryption string) []string {
+	var keys []string
+	for _, found := range encryptionKey.FindAllStringSubmatch(encryption, -1) {
+		keys = append(keys, found[1])
+	}
+	return keys
+}
+
+var encryptionKey = regexp.MustCompile(`passphrase\s*=\s*"([^"]+)"`)

@@ -1,5 +1,6 @@
 // Package secrets resolves every secret that a cluster needs, the bootstrap ones from its SOPS file and the rest from
-// Infisical, and holds them in memory. It never writes a value to a disk, a log or an error.
+// Infisical, and holds them in memory. It never writes a value to a disk, a log or an error, and has this process redact what it
+// learns.
 package secrets
 
 import (
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 )
 
@@ -38,6 +40,7 @@ func (in Inputs) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", f
 // malformed in either of them is one *IncompleteError, a line for each. A SOPS file that cannot be read is an error before
 // anything is asked of Infisical; an Infisical that cannot be asked is an *InfisicalError.
 func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, error) {
+	redact.Add(identity.FindAllString(in.AgeKey, -1)...)
 	file := filepath.Join(in.Folder, c.Secrets.SOPS)
 	bootstrap, err := decrypt(file, in.AgeKey)
 	if err != nil {
@@ -56,7 +59,7 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 		return nil, &IncompleteError{Cluster: c.Name, Problems: problems, NotAsked: place.String()}
 	}
 
-	caller := newCaller(place, id, secret, in, values.Redact)
+	caller := newCaller(place, id, secret, in)
 	found, err := caller.list(ctx)
 	if err != nil {
 		if len(problems) > 0 {

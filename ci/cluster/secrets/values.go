@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"tazlab.net/castle/ci/base/redact"
 )
 
 // Values holds resolved secrets. Printed, logged or encoded in any way it shows names only; a value leaves it by Get, All
@@ -59,6 +57,7 @@ func (v Values) kept() *kept {
 }
 
 func (v Values) add(values map[string]string, source string) {
+	learn(values)
 	k := v.kept()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,8 +133,8 @@ func (v Values) Put(ctx context.Context, name, value string) error {
 	case strings.TrimSpace(value) != strings.TrimSuffix(value, "\n"):
 		return fmt.Errorf("%s cannot be kept: Infisical would trim the white space around its value", name)
 	}
-	hide := redact.New(redactions(map[string]string{name: value})...)
-	if err := caller.put(ctx, name, value, source == SourceInfisical, hide.Redact); err != nil {
+	learn(map[string]string{name: value})
+	if err := caller.put(ctx, name, value, source == SourceInfisical); err != nil {
 		return err
 	}
 	v.add(map[string]string{name: value}, SourceInfisical)

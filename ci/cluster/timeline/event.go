@@ -47,16 +47,12 @@ type Event struct {
 	Next    string    `json:"next,omitempty"`  // what to look at, or the command that resumes
 }
 
-// Option changes how a log is written, followed or built.
+// Option changes how a time line is built.
 type Option func(*options)
 
 type options struct {
-	redactor *redact.Redactor
-	scaled   bool
+	scaled bool
 }
-
-// Redacting takes the redactor's values out of every text. Values may be added to it later.
-func Redacting(redactor *redact.Redactor) Option { return func(o *options) { o.redactor = redactor } }
 
 // Scaled says that the run's delays were not those of real machines, so that it is not compared with the record.
 func Scaled() Option { return func(o *options) { o.scaled = true } }
@@ -69,9 +65,10 @@ func chosen(list []Option) options {
 	return o
 }
 
-func redacted(e Event, redactor *redact.Redactor) Event {
+// redacted takes out what the process knows to be secret. Whatever writes, shows or builds does so before it cuts a text.
+func redacted(e Event) Event {
 	for _, text := range []*string{&e.Cluster, &e.Layer, &e.Name, &e.Cause, &e.Next} {
-		*text = redactor.Redact(*text)
+		*text = redact.Text(*text)
 	}
 	return e
 }

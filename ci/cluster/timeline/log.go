@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"tazlab.net/castle/ci/base/redact"
 )
 
 // maxEvent is how long a line may be, in bytes: what is written at once does not mix with other processes' lines.
@@ -16,17 +14,16 @@ const maxEvent = 4 << 10
 
 // Log appends to a run's event log; several processes may do so at once.
 type Log struct {
-	file     *os.File
-	redactor *redact.Redactor
+	file *os.File
 }
 
 // Open opens a log for appending and makes it where it is not there yet.
-func Open(name string, list ...Option) (*Log, error) {
+func Open(name string) (*Log, error) {
 	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the event log: %w", err)
 	}
-	return &Log{file, chosen(list).redactor}, nil
+	return &Log{file}, nil
 }
 
 // Append writes an event in one piece, with the time of now where it has none. Texts too long for a line are cut.
@@ -34,7 +31,7 @@ func (l *Log) Append(event Event) error {
 	if event.Time.IsZero() {
 		event.Time = time.Now().UTC()
 	}
-	event = redacted(event, l.redactor)
+	event = redacted(event)
 	line, err := json.Marshal(event)
 	for err == nil && len(line) >= maxEvent {
 		cutLongest(&event)

@@ -14,7 +14,7 @@ import (
 
 // The log is redacted when it is written; where a process does not know a value, still whatever is made of the log is.
 func TestNoCanaryIsInTheLogTheLinesOrTheReports(t *testing.T) {
-	redactor := redact.New(redacttest.Token, redacttest.Key, redacttest.YAML)
+	redact.Add(redacttest.Token, redacttest.Key, redacttest.YAML)
 	leaks := redacttest.Leaks(t)
 	events := []Event{{Kind: KindRun, Name: "create", Cluster: "sandbox", Phase: PhaseStart}}
 	for name, text := range leaks {
@@ -31,12 +31,12 @@ func TestNoCanaryIsInTheLogTheLinesOrTheReports(t *testing.T) {
 	}
 
 	name := filepath.Join(t.TempDir(), "events.jsonl")
-	log, err := Open(name, Redacting(redactor))
+	log, err := Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines bytes.Buffer
-	steps := NewSteps(&lines, Redacting(redactor))
+	steps := NewSteps(&lines)
 	for _, event := range events {
 		if err := log.Append(event); err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestNoCanaryIsInTheLogTheLinesOrTheReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := map[string]string{"the log": string(written), "the step lines": lines.String()}
-	made := Build(events, edges, Redacting(redactor))
+	made := Build(events, edges)
 	for kind, render := range map[string]func() ([]byte, error){"JSON": made.JSON, "Markdown": made.Markdown, "HTML": made.HTML} {
 		data, err := render()
 		if err != nil {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"tazlab.net/castle/ci/base/redact"
 )
 
 const (
@@ -21,10 +19,10 @@ const (
 
 // Follow prints step lines of a log until ctx ends, and then those of what was written until then. Its errors are the
 // log's and the writer's; that ctx ended is none.
-func Follow(ctx context.Context, name string, out io.Writer, list ...Option) error {
+func Follow(ctx context.Context, name string, out io.Writer) error {
 	reader := NewReader(name)
 	defer func() { _ = reader.Close() }()
-	steps := NewSteps(out, list...)
+	steps := NewSteps(out)
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -47,9 +45,8 @@ func Follow(ctx context.Context, name string, out io.Writer, list ...Option) err
 // Steps prints a line when a layer or a gate starts and ends, and a line about what is being waited for, when that changes
 // and every 15 seconds. The lines are plain text, for terminals and for logs.
 type Steps struct {
-	out      io.Writer
-	redactor *redact.Redactor
-	err      error
+	out io.Writer
+	err error
 
 	began  time.Time
 	open   map[key]time.Time // what started and has not ended
@@ -82,8 +79,8 @@ type wait struct {
 }
 
 // NewSteps prints to out.
-func NewSteps(out io.Writer, list ...Option) *Steps {
-	return &Steps{out: out, redactor: chosen(list).redactor, open: map[key]time.Time{}, causes: map[string]bool{}}
+func NewSteps(out io.Writer) *Steps {
+	return &Steps{out: out, open: map[key]time.Time{}, causes: map[string]bool{}}
 }
 
 // Err is the first error of the writer.
@@ -91,7 +88,7 @@ func (s *Steps) Err() error { return s.err }
 
 // Show prints what an event says, if it says something new.
 func (s *Steps) Show(event Event) {
-	event = redacted(event, s.redactor)
+	event = redacted(event)
 	if s.began.IsZero() {
 		s.began = event.Time
 	}

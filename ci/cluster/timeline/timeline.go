@@ -82,12 +82,11 @@ type Link struct {
 // Build makes the time line of a run. The edges name the layers that each layer needs. What started and did not end, as in
 // a run that was killed, lasts until the last event and is called interrupted.
 func Build(events []Event, edges map[string][]string, list ...Option) Timeline {
-	chosen := chosen(list)
-	b := builder{scaled: chosen.scaled, open: map[key]*span{}, layers: map[string]*span{}}
+	b := builder{scaled: chosen(list).scaled, open: map[key]*span{}, layers: map[string]*span{}}
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	for _, event := range events {
-		b.add(redacted(event, chosen.redactor))
+		b.add(redacted(event))
 	}
 	return b.timeline(edges)
 }

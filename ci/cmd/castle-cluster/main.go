@@ -6,10 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/credentials"
+	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
 func main() {
+	run.LearnEnvironment()
 	var c clusterFlags
 	verbs := []*cobra.Command{
 		c.validate(), c.describe(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.timeline(), c.forget(),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/rollout"
@@ -71,14 +70,14 @@ func (f *deliveryFlags) open(cmd *cobra.Command) (*clusterWaiter, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.waiter.Client, w.waiter.Redactor = client, redact.New(kubeconfig)
+		w.waiter.Client = client
 	default:
 		described := run.Cluster{Folder: f.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable)}
 		access, err := described.KubeAccess(cmd.Context())
 		if err != nil {
 			return nil, err
 		}
-		w.cluster, w.waiter.Client, w.waiter.Redactor = access.Cluster, access.Client, access.Redactor
+		w.cluster, w.waiter.Client = access.Cluster, access.Client
 	}
 	return w, nil
 }

@@ -1,0 +1,124 @@
+package run
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+)
+
+// canaries are all that is secret about a cluster, by name, and the access that it gives.
+func canaries(t *testing.T, described *description.Cluster) (map[string]string, *Access) {
+	t.Helper()
+	machines, err := machineconfig.NewSecrets(described)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]string{secrets.ProxmoxAPIToken: "castle@pve!blue=01234567-89ab-4cde-8f01-23456789abcd"}
+	for _, name := range []string{secrets.InfisicalClientID, secrets.InfisicalClientSecret, secrets.StatePassphrase, secrets.AWSAccessKeyID,
+		secrets.AWSSecretAccessKey, secrets.GitOpsToken, secrets.FluxAgeKey} {
+		given[name] = "canary-of-" + name
+	}
+	text, err := json.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := secrets.FromJSON(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := newAccess(described, values, string(machines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encryption, err := access.encryption()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{
+		"the Proxmox token's key": "01234567-89ab-4cde-8f01-23456789abcd", "the states' key": secrets.EncryptionKeys(encryption)[0],
+		"administrator's key": string(access.Kube.Key), "cluster secret": access.Bundle.Cluster.Secret,
+		"bootstrap token": access.Bundle.Secrets.BootstrapToken, "etcd's encryption": access.Bundle.Secrets.SecretboxEncryptionSecret,
+		"trustd's token": access.Bundle.TrustdInfo.Token,
+		"Talos's key":    string(access.Bundle.Certs.OS.Key), "Kubernetes's key": string(access.Bundle.Certs.K8s.Key),
+		"etcd's key": string(access.Bundle.Certs.Etcd.Key), "the aggregator's key": string(access.Bundle.Certs.K8sAggregator.Key),
+		"the service accounts' key": string(access.Bundle.Certs.K8sServiceAccount.Key),
+	}
+	maps.Copy(all, given)
+	return all, access
+}
+
+// lines are what of a value is looked for: a key's lines, since what keeps it may indent them or encode the whole.
+func lines(value string) []string {
+	var list []string
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") && len(line) > 12 {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
+	described, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described.State.Backend, described.Proxmox.Insecure = description.StateS3, true
+	all, access := canaries(t, described)
+	cluster := &Cluster{Folder: "live/blue", State: t.TempDir(), Description: described}
+	list, err := cluster.environment(access, filepath.Join(cluster.State, eventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := map[string]string{}
+	for _, entry := range list {
+		name, value, _ := strings.Cut(entry, "=")
+		environment[name] = value
+	}
+	hook := redact.New(secretsIn(func(name string) string { return environment[name] })...)
+
+	holding := map[string]bool{}
+	for name, value := range environment {
+		shown := hook.Redact(value)
+		for canary, text := range all {
+			for _, line := range lines(text) {
+				if strings.Contains(value, line) {
+					holding[name] = true
+				}
+				if strings.Contains(shown, line) {
+					t.Errorf("%s shows %s", name, canary)
+				}
+			}
+		}
+	}
+	if len(holding) != 8 {
+		t.Errorf("the test finds secrets in %v", holding)
+	}
+	for canary, text := range all { // whoever shows it, and not only the variable
+		for _, line := range lines(text) {
+			given := canary != secrets.GitOpsToken && canary != secrets.FluxAgeKey && canary != secrets.StatePassphrase
+			if hidden := !strings.Contains(hook.Redact("x "+line), line); hidden != given {
+				t.Errorf("%s is hidden: %v", canary, hidden)
+			}
+			if got := redact.Text(line); got != redact.Mark {
+				t.Errorf("the run itself shows %s", canary)
+			}
+		}
+	}
+	for _, name := range []string{kube.HostVariable, kube.CAVariable, kube.ClientCertVariable, description.Variable, VariableBackends, "TF_VAR_inventory"} {
+		if value := environment[name]; value == "" || hook.Redact(value) != value {
+			t.Errorf("%s is hidden, or not there: %q", name, value)
+		}
+	}
+	if got := hook.Redact(environment["TF_ENCRYPTION"]); !strings.Contains(got, "remote_state_data_sources") {
+		t.Errorf("more than the key of the states is hidden: %s", got)
+	}
+}
