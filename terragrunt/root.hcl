@@ -113,6 +113,12 @@ terraform {
     arguments = ["-parallelism=3"]
   }
 
+  # castle's plan command asks for each plan in the form for programs, beside the text.
+  extra_arguments "plan" {
+    commands  = get_env("CASTLE_PLANS", "") == "" ? [] : ["plan"]
+    arguments = ["-json-into=${get_env("CASTLE_PLANS", "")}/${local.layer}.json"]
+  }
+
   before_hook "start" {
     commands = ["apply", "destroy"]
     execute  = ["castle-cluster", "layer", "start", local.layer]

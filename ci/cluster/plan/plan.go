@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -31,10 +31,8 @@ type LayerPlan struct {
 	Failed  bool     `json:"failed"`
 }
 
-var (
-	planSummary = regexp.MustCompile(`^(Plan: .*|No changes\..*|Changes to Outputs:)`)
-	planChange  = regexp.MustCompile(`^# (.+ (?:will|must) be .+)$`)
-)
+// folderVariable tells root.hcl where each layer's plan goes in the form for programs: engine.json, …
+const folderVariable = "CASTLE_PLANS"
 
 // Execute asks every layer what it would change and changes nothing: no lock of a state is kept, no record is written.
 func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
@@ -45,53 +43,60 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plans, causes := map[string]*LayerPlan{}, map[string]*run.Cause{}
+	causes := map[string]*run.Cause{}
 	for _, layer := range layers.All {
-		plans[layer.Name], causes[layer.Name] = &LayerPlan{Layer: layer.Name}, &run.Cause{}
+		causes[layer.Name] = &run.Cause{}
 	}
 	runner, err := cluster.Runner(access, os.DevNull, func(unit, message string) {
-		plan := plans[layers.OfFolder(unit).Name]
-		if plan == nil {
-			return
-		}
-		message = redact.Text(message)
-		causes[plan.Layer].Add(message)
-		for line := range strings.Lines(message) {
-			plan.read(strings.TrimSpace(line))
+		if cause := causes[layers.OfFolder(unit).Name]; cause != nil {
+			cause.Add(redact.Text(message))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
+	folder, err := os.MkdirTemp("", "castle-plans-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	runner.Env = append(runner.Env, folderVariable+"="+folder)
 	report, err := runner.RunAll(ctx, "plan", "-lock=false")
 	if err != nil && !errors.As(err, new(*terragrunt.Failed)) {
 		return nil, err
 	}
+	results := map[string]string{}
 	for _, unit := range report {
-		plan := plans[layers.OfFolder(unit.Name).Name]
-		switch {
-		case plan == nil:
-		case unit.Result == terragrunt.FailedRun:
-			plan.Failed, plan.Summary = true, causes[plan.Layer].Text()
-		case unit.Result == terragrunt.EarlyExit:
-			plan.Summary = "can be planned when the layers that it needs can"
-		}
+		results[layers.OfFolder(unit.Name).Name] = unit.Result
 	}
 	made := &Plan{Cluster: cluster.Description.Name}
 	for _, layer := range layers.All {
-		made.Layers = append(made.Layers, *plans[layer.Name])
+		plan := LayerPlan{Layer: layer.Name}
+		if err := plan.fill(results[layer.Name], filepath.Join(folder, layer.Name+".json")); err != nil {
+			return nil, err
+		}
+		if plan.Failed {
+			plan.Summary = causes[layer.Name].Text()
+		}
+		made.Layers = append(made.Layers, plan)
 	}
 	return made, nil
 }
 
-// read takes a line of what OpenTofu prints.
-func (p *LayerPlan) read(line string) {
-	if match := planChange.FindStringSubmatch(line); match != nil {
-		p.Changes = append(p.Changes, match[1])
+// fill says what became of the layer's plan, whose stream is in a file, if it came so far.
+func (p *LayerPlan) fill(result, file string) error {
+	p.Failed = result == terragrunt.FailedRun
+	if result == terragrunt.EarlyExit {
+		p.Summary = "can be planned when the layers that it needs can"
 	}
-	if planSummary.MatchString(line) && !strings.HasPrefix(p.Summary, "Plan:") {
-		p.Summary = line
+	stream, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) && result != terragrunt.Succeeded {
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	return p.read(strings.NewReader(redact.Text(string(stream))))
 }
 
 // Text is for a person.

@@ -91,6 +91,7 @@ func TestAPlanNeedsNoClusterAndCallsNoHook(t *testing.T) {
 	r.env["CASTLE_CHARTS"] = charts(t)
 	// Nobody listens at port 1.
 	r.env["KUBE_HOST"] = "https://127.0.0.1:1"
+	r.env["CASTLE_PLANS"] = t.TempDir()
 	out, _, err := r.runAll(t, "", "plan")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -100,6 +101,16 @@ func TestAPlanNeedsNoClusterAndCallsNoHook(t *testing.T) {
 	} {
 		if !strings.Contains(out, "["+layer+"] tofu: Plan: "+plan+", 0 to change, 0 to destroy.") {
 			t.Errorf("%s does not plan %s:\n%s", layer, plan, out)
+		}
+		_, name, _ := strings.Cut(layer, "-")
+		stream := readAll(t, r.env["CASTLE_PLANS"], name+".json")
+		if !strings.Contains(stream, `"@message":"Plan: `+plan+`, 0 to change, 0 to destroy."`) {
+			t.Errorf("%s does not tell programs of its plan %s:\n%s", layer, plan, stream)
+		}
+		for _, canary := range canaries {
+			if strings.Contains(stream, canary) {
+				t.Errorf("%s stands in the plan of %s", canary, layer)
+			}
 		}
 	}
 	if calls := r.called(t); calls != nil {

@@ -1,0 +1,3 @@
+resource "terraform_data" "former" {
+  input = "the same"
+}
