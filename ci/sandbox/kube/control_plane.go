@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/siderolabs/crypto/x509"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -86,7 +87,7 @@ func startControlPlane(ctx context.Context, p *Plane, config Config, names []str
 		return nil, err
 	}
 	for _, name := range []string{"controller-manager", "scheduler"} {
-		if err := clientcmd.WriteToFile(kubeconfig(c.address(), config.PKI.ClusterCA.Certificate, clients[name]), c.pki(name+".kubeconfig")); err != nil {
+		if err := clientcmd.WriteToFile(kubeconfig(c.address(), config.PKI.ClusterCA.Crt, clients[name]), c.pki(name+".kubeconfig")); err != nil {
 			return nil, err
 		}
 	}
@@ -112,8 +113,8 @@ func (c *controlPlane) pki(name string) string { return filepath.Join(c.plane.me
 func (c *controlPlane) address() string { return fmt.Sprintf("https://127.0.0.1:%d", apiPort) }
 
 // connection is the administrator's, without limits of its own: it serves all nodes.
-func (c *controlPlane) connection(client KeyPair) (*rest.Config, error) {
-	config, err := clientcmd.NewDefaultClientConfig(kubeconfig(c.address(), c.config.PKI.ClusterCA.Certificate, client), nil).ClientConfig()
+func (c *controlPlane) connection(client *x509.PEMEncodedCertificateAndKey) (*rest.Config, error) {
+	config, err := clientcmd.NewDefaultClientConfig(kubeconfig(c.address(), c.config.PKI.ClusterCA.Crt, client), nil).ClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +123,11 @@ func (c *controlPlane) connection(client KeyPair) (*rest.Config, error) {
 	return config, nil
 }
 
-func kubeconfig(server string, ca []byte, client KeyPair) clientcmdapi.Config {
+func kubeconfig(server string, ca []byte, client *x509.PEMEncodedCertificateAndKey) clientcmdapi.Config {
 	const name = "sandbox"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: client.Certificate, ClientKeyData: client.Key}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: client.Crt, ClientKeyData: client.Key}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
 	return *config

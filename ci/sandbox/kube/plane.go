@@ -238,15 +238,15 @@ func (p *Plane) Kubeconfig() ([]byte, error) {
 	if !config.VIP.IsValid() {
 		return nil, errors.New("no control plane has run yet")
 	}
-	ca, err := config.PKI.ClusterCA.authority("cluster")
+	ca, err := authority(config.PKI.ClusterCA, "cluster")
 	if err != nil {
 		return nil, err
 	}
-	client, err := ca.issue(identities["admin"][0], identities["admin"][1:], clientUsage)
+	client, err := issue(ca, identities["admin"][0], identities["admin"][1:], clientUsage)
 	if err != nil {
 		return nil, err
 	}
-	return clientcmd.Write(kubeconfig(fmt.Sprintf("https://%s:%d", config.VIP, kubernetesPort), config.PKI.ClusterCA.Certificate, client))
+	return clientcmd.Write(kubeconfig(fmt.Sprintf("https://%s:%d", config.VIP, kubernetesPort), config.PKI.ClusterCA.Crt, client))
 }
 
 // prepare makes the networks and the nodes' agent, once.

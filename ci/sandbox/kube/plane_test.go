@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -76,9 +77,9 @@ func describe(t *testing.T, images map[string]string, p profile.Profile) *world 
 		VIP: vip, PodSubnet: netip.MustParsePrefix("10.244.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16"),
 		SecretboxSecret: bundle.Secrets.SecretboxEncryptionSecret,
 		PKI: PKI{
-			ClusterCA:         KeyPair{certs.K8s.Crt, certs.K8s.Key},
-			AggregatorCA:      KeyPair{certs.K8sAggregator.Crt, certs.K8sAggregator.Key},
-			EtcdCA:            KeyPair{certs.Etcd.Crt, certs.Etcd.Key},
+			ClusterCA:         certs.K8s,
+			AggregatorCA:      certs.K8sAggregator,
+			EtcdCA:            certs.Etcd,
 			ServiceAccountKey: certs.K8sServiceAccount.Key,
 		},
 	}}
@@ -319,7 +320,7 @@ func TestAnErasedPlaneIsAnotherClustersNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := w.config
-	other.PKI.ClusterCA = KeyPair{bundle.Certs.K8s.Crt, bundle.Certs.K8s.Key}
+	other.PKI.ClusterCA = bundle.Certs.K8s
 	if err := w.ControlPlaneUp(t.Context(), cp2.Name, cp2.Address, other); err == nil || !strings.Contains(err.Error(), "another cluster") {
 		t.Errorf("a control plane of another cluster: %v", err)
 	}
@@ -392,11 +393,10 @@ func TestTheAPIIsRefusedWhereNoControlPlaneRuns(t *testing.T) {
 
 // verifies checks that the API's certificate is the cluster's and valid for an address.
 func verifies(w *world, address netip.Addr) error {
-	ca, err := w.config.PKI.ClusterCA.authority("cluster")
-	if err != nil {
-		return err
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(w.config.PKI.ClusterCA.Crt) {
+		return errors.New("the cluster's authority is not PEM")
 	}
-	pool := newPool(ca)
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: 2 * time.Second}, Config: &tls.Config{RootCAs: pool}}
 	conn, err := dialer.Dial("tcp", netip.AddrPortFrom(address, kubernetesPort).String())
 	if err != nil {

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/siderolabs/crypto/x509"
-
 	"tazlab.net/castle/ci/sandbox/kube"
 	"tazlab.net/castle/ci/sandbox/proxmox"
 	"tazlab.net/castle/ci/sandbox/talos"
@@ -148,12 +146,8 @@ func convert(config talos.ControlPlane) (kube.Config, error) {
 	if err := errors.Join(err, podErr, serviceErr); err != nil {
 		return kube.Config{}, err
 	}
-	pair := func(p *x509.PEMEncodedCertificateAndKey) kube.KeyPair {
-		return kube.KeyPair{Certificate: p.Crt, Key: p.Key}
-	}
 	return kube.Config{
-		PKI: kube.PKI{ClusterCA: pair(config.CA), AggregatorCA: pair(config.AggregatorCA), EtcdCA: pair(config.EtcdCA),
-			ServiceAccountKey: config.ServiceAccountKey},
+		PKI: kube.PKI{ClusterCA: config.CA, AggregatorCA: config.AggregatorCA, EtcdCA: config.EtcdCA, ServiceAccountKey: config.ServiceAccountKey},
 		VIP: vip, PodSubnet: pods, ServiceSubnet: services, Domain: config.DNSDomain, CertSANs: config.CertSANs,
 		SecretboxSecret: config.SecretboxSecret,
 	}, nil

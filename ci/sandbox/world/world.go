@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/siderolabs/crypto/x509"
+
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/cluster/description"
@@ -63,7 +65,7 @@ type world struct {
 	cluster *description.Cluster
 	seed    *Seed
 	places  places
-	ca      *authority
+	ca      *x509.CertificateAuthority // signs the certificates of the world's services; as old as the world
 	network *network
 	log     *slog.Logger
 
@@ -144,7 +146,7 @@ func (w *world) serveInfisical() error {
 		return err
 	}
 	place := w.cluster.Secrets.Infisical
-	if err := server.Put(place.Project, place.Environment, place.Path, secrets.GitOpsCA, w.ca.pem()); err != nil {
+	if err := server.Put(place.Project, place.Environment, place.Path, secrets.GitOpsCA, string(w.ca.CrtPEM)); err != nil {
 		return fmt.Errorf("put the Git server's CA into the simulated Infisical: %w", err)
 	}
 	return w.serve(w.places.infisical, false, &http.Server{Handler: server})
@@ -237,7 +239,7 @@ func (w *world) serve(place netip.AddrPort, secure bool, server *http.Server) er
 		return err
 	}
 	if secure {
-		if server.TLSConfig, err = w.ca.server(place.Addr()); err != nil {
+		if server.TLSConfig, err = serverTLS(w.ca, place.Addr()); err != nil {
 			return err
 		}
 	}

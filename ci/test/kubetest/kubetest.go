@@ -110,9 +110,9 @@ func (p *processes) stop() {
 func (s *Server) Env() map[string]string {
 	return map[string]string{
 		"KUBE_HOST":                 s.Host,
-		"KUBE_CLUSTER_CA_CERT_DATA": string(s.pki.caCert),
-		"KUBE_CLIENT_CERT_DATA":     string(s.pki.adminCert),
-		"KUBE_CLIENT_KEY_DATA":      string(s.pki.adminKey),
+		"KUBE_CLUSTER_CA_CERT_DATA": string(s.pki.ca.CrtPEM),
+		"KUBE_CLIENT_CERT_DATA":     string(s.pki.admin.CrtPEM),
+		"KUBE_CLIENT_KEY_DATA":      string(s.pki.admin.KeyPEM),
 	}
 }
 
@@ -122,11 +122,11 @@ func (s *Server) Getenv(name string) string { return s.Env()[name] }
 // Certificate issues a client certificate, PEM, for a user of the API.
 func (s *Server) Certificate(user string, groups ...string) (cert, key []byte) {
 	s.t.Helper()
-	cert, key, err := s.pki.client(user, groups...)
+	pair, err := s.pki.client(user, groups...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return cert, key
+	return pair.CrtPEM, pair.KeyPEM
 }
 
 // StopAPI ends the API server as a crash would: asked, it would first wait for its clients' watches. Etcd keeps what it

@@ -28,7 +28,7 @@ func (s *Server) Client() dynamic.Interface {
 	s.t.Helper()
 	client, err := dynamic.NewForConfig(&rest.Config{
 		Host:            s.Host,
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.pki.caCert, CertData: s.pki.adminCert, KeyData: s.pki.adminKey},
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.pki.ca.CrtPEM, CertData: s.pki.admin.CrtPEM, KeyData: s.pki.admin.KeyPEM},
 		QPS:             -1,
 		WarningHandler:  rest.NoWarnings{},
 	})

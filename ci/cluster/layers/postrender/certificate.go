@@ -36,7 +36,7 @@ func complete(data map[string][]byte) bool {
 // newCertificate makes an authority and a server's certificate of it for a DNS name.
 func newCertificate(dnsName string) (map[string][]byte, error) {
 	// The operator's controller reads the authority's key as PKCS #1 when it renews the certificate, which is RSA only. The
-	// server's key can be of the kind that is made at once.
+	// server's key can be of the kind that is made at once. Two kinds under one authority are more than siderolabs/crypto signs.
 	authorityKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return nil, err

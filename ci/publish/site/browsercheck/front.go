@@ -2,23 +2,20 @@ package browsercheck
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/siderolabs/crypto/x509"
 )
 
 // judged are the headers whose effect is looked for; the front without headers takes them off.
@@ -117,20 +114,13 @@ func (f *front) rules(offline bool) string {
 
 // selfSigned is a certificate that only the browser that is told its key believes.
 func selfSigned(host string) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	now := time.Now()
+	made, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true), x509.DNSNames([]string{host}),
+		x509.NotBefore(now.Add(-time.Hour)), x509.NotAfter(now.Add(24*time.Hour)))
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{host}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	leaf, err := x509.ParseCertificate(der)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+	return tls.X509KeyPair(made.CrtPEM, made.KeyPEM)
 }
 
 // probe asks the server for the home page, so that one that is not there is said once, and returns the policy.
