@@ -1,12 +1,11 @@
-// Package forward listens on loopback addresses and copies TCP to another address, so that a name such as localhost:5000
-// means the same inside a container as outside; it never listens beyond loopback and never looks at what it carries.
+// Package forward copies TCP connections to another address, and never looks at what it carries. Start listens on loopback
+// addresses, and on no others, so that a name such as localhost:5000 means the same inside a container as outside.
 package forward
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -16,12 +15,8 @@ import (
 	"time"
 )
 
-const (
-	// dialDeadline bounds the wait for a target that drops packets.
-	dialDeadline = 10 * time.Second
-	// acceptPause is the rest after a failed accept, so that running out of file descriptors does not become a busy loop.
-	acceptPause = 50 * time.Millisecond
-)
+// dialDeadline bounds the wait for a target that drops packets.
+const dialDeadline = 10 * time.Second
 
 // Rule says that connections to Listen, a loopback host:port, go to Target, any host:port.
 type Rule struct {
@@ -83,7 +78,7 @@ func Start(ctx context.Context, rules ...Rule) (stop func(), err error) {
 	for _, rule := range rules {
 		listeners, err := rule.listen(ctx)
 		for _, listener := range listeners {
-			running.Go(func() { serve(ctx, listener, rule) })
+			running.Go(func() { Serve(ctx, listener, rule.dial) })
 		}
 		if err != nil {
 			stop()
@@ -123,68 +118,11 @@ func (r Rule) listen(ctx context.Context) ([]net.Listener, error) {
 	return listeners, nil
 }
 
-func serve(ctx context.Context, listener net.Listener, rule Rule) {
-	defer closeWith(ctx, listener)()
-	var open sync.WaitGroup
-	defer open.Wait()
-	for {
-		conn, err := listener.Accept()
-		switch {
-		case err == nil:
-			open.Go(func() { carry(ctx, conn.(*net.TCPConn), rule) })
-		case errors.Is(err, net.ErrClosed):
-			return
-		default:
-			slog.WarnContext(ctx, "forward: accept failed", "rule", rule.String(), "error", err)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(acceptPause):
-			}
-		}
-	}
-}
-
-func carry(ctx context.Context, client *net.TCPConn, rule Rule) {
-	defer closeWith(ctx, client)()
+func (r Rule) dial(ctx context.Context) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialDeadline}
-	conn, err := dialer.DialContext(ctx, "tcp", rule.Target)
+	conn, err := dialer.DialContext(ctx, "tcp", r.Target)
 	if err != nil {
-		slog.WarnContext(ctx, "forward: target not reachable", "rule", rule.String(), "error", err)
-		reset(client)
-		return
+		slog.WarnContext(ctx, "forward: target not reachable", "rule", r.String(), "error", err)
 	}
-	target := conn.(*net.TCPConn)
-	defer closeWith(ctx, target)()
-
-	var upstream sync.WaitGroup
-	upstream.Go(func() { pump(target, client) })
-	pump(client, target)
-	upstream.Wait()
-}
-
-// pump copies one direction. The end of the data is passed on by closing only the writing half, so that the answer to a
-// request which ends with its connection still arrives; a broken connection breaks the other one too.
-func pump(to, from *net.TCPConn) {
-	if _, err := io.Copy(to, from); err != nil {
-		reset(to)
-		reset(from)
-		return
-	}
-	_ = to.CloseWrite() // fails only when the connection is gone, which the other direction sees as well
-}
-
-// reset closes with RST instead of FIN: the peer must see a failure, not an empty answer.
-func reset(conn *net.TCPConn) {
-	_ = conn.SetLinger(0)
-	_ = conn.Close()
-}
-
-// closeWith closes c when ctx ends or when the returned function is called, whichever comes first.
-func closeWith(ctx context.Context, c io.Closer) func() {
-	release := context.AfterFunc(ctx, func() { _ = c.Close() })
-	return func() {
-		release()
-		_ = c.Close()
-	}
+	return conn, err
 }

@@ -4,7 +4,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +12,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"tazlab.net/castle/ci/base/forward"
 )
 
 // dialTime is how long a target may take to accept a connection, all within one machine.
@@ -21,21 +22,13 @@ const dialTime = 5 * time.Second
 // Proxy forwards to the addresses of some networks.
 type Proxy struct {
 	Networks []netip.Prefix
-	// Dial connects; nil means a plain TCP connection.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	once    sync.Once
 	forward *httputil.ReverseProxy
 }
 
-func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if p.Dial != nil {
-		return p.Dial(ctx, network, address)
-	}
-	// A machine without power drops packets; the kernel alone would try for two minutes.
-	dialer := net.Dialer{Timeout: dialTime}
-	return dialer.DialContext(ctx, network, address)
-}
+// dialer does not wait for a machine without power, which drops packets: the kernel alone would try for two minutes.
+var dialer = net.Dialer{Timeout: dialTime}
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := p.allowed(r); err != nil {
@@ -49,7 +42,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.once.Do(func() {
 		p.forward = &httputil.ReverseProxy{
 			Rewrite:       func(*httputil.ProxyRequest) {}, // the request names its target already
-			Transport:     &http.Transport{DialContext: p.dial, Proxy: nil, IdleConnTimeout: time.Minute},
+			Transport:     &http.Transport{DialContext: dialer.DialContext, Proxy: nil, IdleConnTimeout: time.Minute},
 			FlushInterval: -1, // watches must not wait for a full buffer
 			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 				http.Error(w, err.Error(), http.StatusBadGateway)
@@ -81,7 +74,7 @@ func (p *Proxy) allowed(r *http.Request) error {
 
 // tunnel joins the client with the target until both have said all they had to say.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
-	target, err := p.dial(r.Context(), "tcp", r.Host)
+	target, err := dialer.DialContext(r.Context(), "tcp", r.Host)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -100,22 +93,9 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(target, buffered) // what the client sent right behind its request is in the buffer
-		closeWrite(target)
-	}()
-	_, err = io.Copy(client, target)
-	closeWrite(client)
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		client.Close() // the client went: do not wait for it
+	// What the client sent right behind its request was read with it.
+	if _, err := io.CopyN(target, buffered, int64(buffered.Reader.Buffered())); err != nil {
+		return
 	}
-	<-done
-}
-
-func closeWrite(connection net.Conn) {
-	if half, ok := connection.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
+	forward.Join(context.Background(), client.(*net.TCPConn), target.(*net.TCPConn))
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -48,6 +49,50 @@ func TestPlainRequestsAndTunnelsReachTheirTarget(t *testing.T) {
 				t.Errorf("got %q", text)
 			}
 		})
+	}
+}
+
+// A client need not wait for the tunnel, and may end its half of it first.
+func TestATunnelCarriesWhatStandsRightBehindTheRequest(t *testing.T) {
+	target, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	go func() {
+		conn, err := target.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		if heard, err := io.ReadAll(conn); err == nil {
+			_, _ = io.WriteString(conn, strings.ToUpper(string(heard)))
+		}
+	}()
+	server := httptest.NewServer(loopback())
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	address := target.Addr().String()
+	if _, err := io.WriteString(conn, "CONNECT "+address+" HTTP/1.1\r\nHost: "+address+"\r\n\r\nhello "); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "there"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if heard, err := io.ReadAll(conn); err != nil || string(heard) != "HELLO THERE" {
+		t.Errorf("got %q, %v", heard, err)
 	}
 }
 
