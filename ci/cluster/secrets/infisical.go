@@ -60,9 +60,9 @@ func paceOf(in Inputs) pace {
 	return p
 }
 
-// caller speaks with Infisical as one machine identity. It uses the API layer of Infisical's SDK and not its client,
+// session speaks with Infisical as one machine identity. It uses the API layer of Infisical's SDK and not its client,
 // which has no deadline for a request, hides the Retry-After header and waits without looking at a context.
-type caller struct {
+type session struct {
 	place
 	clientID, clientSecret string
 	pace                   pace
@@ -73,19 +73,19 @@ type caller struct {
 	token string
 }
 
-func newCaller(at place, clientID, clientSecret string, in Inputs) *caller {
+func newSession(at place, clientID, clientSecret string, in Inputs) *session {
 	notify := in.Notify
 	if notify == nil {
 		notify = func(string) {}
 	}
-	return &caller{
+	return &session{
 		place: at, clientID: clientID, clientSecret: clientSecret, pace: paceOf(in), notify: notify,
 		transport: http.DefaultTransport.(*http.Transport).Clone(), // takes proxies from the environment
 	}
 }
 
 // list reads all secrets of the cluster's path.
-func (s *caller) list(ctx context.Context) (map[string]string, error) {
+func (s *session) list(ctx context.Context) (map[string]string, error) {
 	values := map[string]string{}
 	err := s.authenticated(ctx, "read the secrets", func(client *resty.Client) error {
 		answer, err := secretsapi.CallListSecretsV3(nil, client, secretsapi.ListSecretsV3RawRequest{
@@ -110,7 +110,7 @@ func (s *caller) list(ctx context.Context) (map[string]string, error) {
 
 // put creates or updates a secret, the more likely one first; exists is what the list said. A create whose answer was lost
 // is found as existing when it is tried again.
-func (s *caller) put(ctx context.Context, name, value string, exists bool) error {
+func (s *session) put(ctx context.Context, name, value string, exists bool) error {
 	written := ""
 	create := func(client *resty.Client) error {
 		answer, err := secretsapi.CallCreateSecretV3(client, secretsapi.CreateSecretV3RawRequest{
@@ -143,7 +143,7 @@ func (s *caller) put(ctx context.Context, name, value string, exists bool) error
 }
 
 // authenticated runs a request with a token, and once more with a new one where Infisical no longer takes the old.
-func (s *caller) authenticated(ctx context.Context, doing string, request func(*resty.Client) error) error {
+func (s *session) authenticated(ctx context.Context, doing string, request func(*resty.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.deadline)
 	defer cancel()
 	for renewed := false; ; renewed = true {
@@ -161,7 +161,7 @@ func (s *caller) authenticated(ctx context.Context, doing string, request func(*
 	}
 }
 
-func (s *caller) forget(token string) {
+func (s *session) forget(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.token == token {
@@ -170,7 +170,7 @@ func (s *caller) forget(token string) {
 }
 
 // login gives the token of this caller, a new one where there is none.
-func (s *caller) login(ctx context.Context) (string, error) {
+func (s *session) login(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.token != "" {
@@ -191,7 +191,7 @@ func (s *caller) login(ctx context.Context) (string, error) {
 var errNotInfisical = errors.New("the answer is not one of Infisical's: check secrets.infisical.url")
 
 // try runs a request until it succeeds, cannot succeed, or the deadline is over.
-func (s *caller) try(ctx context.Context, doing, token string, request func(*resty.Client) error) error {
+func (s *session) try(ctx context.Context, doing, token string, request func(*resty.Client) error) error {
 	started := time.Now()
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval = s.pace.first, s.pace.most

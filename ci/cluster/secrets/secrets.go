@@ -59,7 +59,7 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 		return nil, &IncompleteError{Cluster: c.Name, Problems: problems, NotAsked: place.String()}
 	}
 
-	caller := newCaller(place, id, secret, in)
+	caller := newSession(place, id, secret, in)
 	found, err := caller.list(ctx)
 	if err != nil {
 		if len(problems) > 0 {

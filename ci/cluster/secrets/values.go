@@ -23,7 +23,7 @@ type kept struct {
 	mu      sync.RWMutex
 	values  map[string]string
 	sources map[string]string
-	caller  *caller // nil: nothing can be put
+	caller  *session // nil: nothing can be put
 }
 
 // Entry is one line of the inventory.
