@@ -1,6 +1,10 @@
 // Package kubetest gives a test a cluster's API: a real etcd and a real kube-apiserver on loopback, with certificates of
 // their own, in a folder that goes with the test. There is no controller and no node: what controllers would write, the
 // test writes, and an admission webhook answers when the test says so. A whole cluster is the sandbox's.
+//
+// controller-runtime's envtest starts the same two programs. It can only ask an API server to end, which then waits for its
+// clients' watches, and keeps its authority to itself; the tests here crash the server, and serve and call with certificates
+// of its authority and of others.
 package kubetest
 
 import (
