@@ -312,19 +312,16 @@ func (s *Server) create(r *request) (any, error) {
 	if err != nil || id < 100 {
 		return nil, invalid(map[string]string{"vmid": "invalid format - value does not look like a valid VM ID"})
 	}
-	poolID, start := r.params.Get("pool"), isTrue(r.params.Get("start"))
-	for _, name := range []string{"bwlimit", "pool", "start", "storage", "unique"} {
+	start := isTrue(r.params.Get("start"))
+	for _, name := range []string{"bwlimit", "start", "storage", "unique"} {
 		r.params.Del(name)
 	}
 	if err := s.moody(id); err != nil {
 		return nil, err
 	}
-	g := &guest{ID: id, Node: r.http.PathValue("node"), Config: map[string]string{}, Pool: poolID}
+	g := &guest{ID: id, Node: r.http.PathValue("node"), Config: map[string]string{}}
 	var t *task
 	err = s.change(func() error {
-		if poolID != "" && s.state.Pools[poolID] == nil {
-			return internal("pool '%s' does not exist", poolID)
-		}
 		if err := s.vacant(id); err != nil {
 			return internal("unable to create VM %d - %s", id, err)
 		}

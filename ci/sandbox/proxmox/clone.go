@@ -19,18 +19,17 @@ type cloning struct {
 	id                int
 	node, storage     string
 	name, description string
-	pool              string
 	full              bool
 }
 
 // cloneParameters are those of the API's schema.
-var cloneParameters = []string{"bwlimit", "description", "format", "full", "name", "newid", "node", "pool", "snapname", "storage",
+var cloneParameters = []string{"bwlimit", "description", "format", "full", "name", "newid", "node", "snapname", "storage",
 	"target", "vmid"}
 
 // cloneRequest checks everything that a host checks before it starts the task; s.mu is held.
 func (s *Server) cloneRequest(r *request) (cloning, error) {
 	c := cloning{
-		node: r.http.PathValue("node"), storage: r.params.Get("storage"), pool: r.params.Get("pool"),
+		node: r.http.PathValue("node"), storage: r.params.Get("storage"),
 		name: r.params.Get("name"), description: r.params.Get("description"),
 	}
 	mistakes := unknown(r.params, cloneParameters)
@@ -63,9 +62,6 @@ func (s *Server) cloneRequest(r *request) (cloning, error) {
 		if _, err := s.storage(c.storage); err != nil {
 			return c, err
 		}
-	}
-	if c.pool != "" && s.state.Pools[c.pool] == nil {
-		return c, internal("pool '%s' does not exist", c.pool)
 	}
 	if target := r.params.Get("target"); target != "" && target != c.node {
 		if !slices.ContainsFunc(s.nodes, func(n Node) bool { return n.Name == target }) {
@@ -113,7 +109,7 @@ func (s *Server) clone(r *request) (any, error) {
 		if c, err = s.cloneRequest(r); err != nil {
 			return err
 		}
-		s.state.Guests[c.id] = &guest{ID: c.id, Node: c.node, Pool: c.pool, Config: map[string]string{"lock": "clone"}}
+		s.state.Guests[c.id] = &guest{ID: c.id, Node: c.node, Config: map[string]string{"lock": "clone"}}
 		t = s.begin("qmclone", r.http.PathValue("node"), c.source.ID, r.user)
 		return nil
 	})

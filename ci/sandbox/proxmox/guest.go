@@ -145,7 +145,7 @@ func (s *Server) seeded(seed Guest) (*guest, error) {
 	set("nameserver", strings.Join(dns, " "))
 	maps.Copy(config, seed.Config)
 
-	g := &guest{ID: seed.ID, Node: node, Config: map[string]string{}, Running: seed.Running, Pool: seed.Pool}
+	g := &guest{ID: seed.ID, Node: node, Config: map[string]string{}, Running: seed.Running}
 	volumes := maps.Clone(s.state.Volumes)
 	for name, value := range config {
 		if name == "lock" {
@@ -182,9 +182,6 @@ func (s *Server) seeded(seed Guest) (*guest, error) {
 			volumes[id] = &volume{Owner: g.ID, Bytes: disk.Bytes, Format: "raw"}
 		}
 		g.Config[disk.Interface] = drive{file: id}.print(volumes[id])
-	}
-	if seed.Pool != "" && s.state.Pools[seed.Pool] == nil {
-		s.state.Pools[seed.Pool] = &pool{}
 	}
 	s.state.Volumes = volumes
 	s.state.Guests[g.ID] = g

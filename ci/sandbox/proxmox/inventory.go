@@ -84,12 +84,12 @@ func (s *Server) clusterStatus(*request) (any, error) {
 	return list, nil
 }
 
-// resources are all or those of one type: vm, node, storage, pool.
+// resources are all or those of one type: vm, node, storage.
 func (s *Server) resources(r *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := r.params.Get("type")
-	if !slices.Contains([]string{"", "vm", "node", "storage", "pool", "sdn"}, wanted) {
+	if !slices.Contains([]string{"", "vm", "node", "storage", "sdn"}, wanted) {
 		return nil, invalid(map[string]string{"type": "value '" + wanted + "' does not have a value in the enumeration 'vm, storage, node, sdn'"})
 	}
 	list := []map[string]any{}
@@ -110,11 +110,6 @@ func (s *Server) resources(r *request) (any, error) {
 			}
 		}
 	}
-	if wanted == "" || wanted == "pool" {
-		for _, id := range slices.Sorted(maps.Keys(s.state.Pools)) {
-			list = append(list, map[string]any{"id": "/pool/" + id, "type": "pool", "pool": id})
-		}
-	}
 	return list, nil
 }
 
@@ -126,9 +121,6 @@ func (s *Server) guestResource(g *guest) map[string]any {
 	delete(shown, "pid")
 	shown["id"], shown["type"], shown["node"] = "qemu/"+strconv.Itoa(g.ID), "qemu", g.Node
 	shown["template"] = number(g.template())
-	if g.Pool != "" {
-		shown["pool"] = g.Pool
-	}
 	return shown
 }
 

@@ -306,12 +306,15 @@ func TestALoginByPasswordGivesATicket(t *testing.T) {
 	if version, err := client.Version(t.Context()); err != nil || version.Release != release {
 		t.Fatalf("got %+v, %v", version, err)
 	}
-	if err := client.NewPool(t.Context(), "castle", "of the test"); err != nil {
+	change := func(client *api.Client) error {
+		return client.Put(t.Context(), "/nodes/pve/qemu/900/config", map[string]any{"description": "of the test"}, nil)
+	}
+	if err := change(client); err != nil {
 		t.Errorf("a change with the ticket: %v", err)
 	}
 	session := client.Session()
 	client = w.newClient(api.WithSession(session.Ticket, session.Ticket))
-	if err := client.NewPool(t.Context(), "forged", ""); !api.IsNotAuthorized(err) {
+	if err := change(client); !api.IsNotAuthorized(err) {
 		t.Errorf("a change without the token against forged requests: %v", err)
 	}
 	client = w.newClient(api.WithCredentials(&api.Credentials{Username: "root@pam", Password: "wrong"}))
@@ -344,16 +347,6 @@ func TestTheClusterListsWhatIsThere(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()
 	w.configured(t, 521, "sandbox-cp-1", "192.168.77.211/24", map[string]any{"tags": "castle"})
-	if err := w.client.NewPool(ctx, "castle", ""); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := w.client.Pool(ctx, "castle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pool.Update(ctx, &api.PoolUpdateOption{VirtualMachines: "521"}); err != nil {
-		t.Fatal(err)
-	}
 	cluster, err := w.client.Cluster(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -363,14 +356,14 @@ func TestTheClusterListsWhatIsThere(t *testing.T) {
 		t.Fatalf("got %v, %v", resources, err)
 	}
 	vm := resources[0]
-	if vm.VMID != 521 || vm.Name != "sandbox-cp-1" || vm.Node != "pve" || vm.Tags != "castle" || vm.Pool != "castle" || vm.Template != 0 || vm.Status != "stopped" {
+	if vm.VMID != 521 || vm.Name != "sandbox-cp-1" || vm.Node != "pve" || vm.Tags != "castle" || vm.Template != 0 || vm.Status != "stopped" {
 		t.Errorf("the VM is %+v", vm)
 	}
 	if resources[1].VMID != 900 || resources[1].Template != 1 {
 		t.Errorf("the template is %+v", resources[1])
 	}
 	all, err := cluster.Resources(ctx)
-	if err != nil || len(all) != 2+1+2+1 {
+	if err != nil || len(all) != 2+1+2 {
 		t.Errorf("got %d resources, %v", len(all), err)
 	}
 	nodes, err := w.client.Nodes(ctx)

@@ -1,4 +1,4 @@
-// Package proxmox is a Proxmox VE host as its API shows it: VMs, clones, tasks, locks, pools and storages with true state
+// Package proxmox is a Proxmox VE host as its API shows it: VMs, clones, tasks, locks and storages with true state
 // in one file that a power cut leaves whole, and the answers, delays and error texts that the provider bpg/proxmox and the
 // library go-proxmox know from real hosts. It never runs a VM: what one with power does is a Machines' matter.
 package proxmox
@@ -150,7 +150,6 @@ type Guest struct {
 	VM
 	Template bool
 	Running  bool
-	Pool     string
 	Config   map[string]string // further options as in a VM's configuration file; they win over those from VM
 }
 
@@ -278,13 +277,6 @@ func (s *Server) routes() http.Handler {
 	route("GET /cluster/resources", s.resources)
 	route("GET /cluster/nextid", s.nextID)
 	route("GET /cluster/tasks", s.taskList)
-	route("GET /pools", s.poolList)
-	route("POST /pools", s.poolCreate)
-	route("PUT /pools", s.poolUpdate)
-	route("DELETE /pools", s.poolDelete)
-	route("GET /pools/{pool}", s.poolGet)
-	route("PUT /pools/{pool}", s.poolUpdate)
-	route("DELETE /pools/{pool}", s.poolDelete)
 	route("GET /storage", s.storageList)
 
 	route("GET /nodes", s.nodeList)

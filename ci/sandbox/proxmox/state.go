@@ -13,9 +13,8 @@ import (
 type state struct {
 	Guests  map[int]*guest     `json:"guests"`
 	Volumes map[string]*volume `json:"volumes"` // by volume id, such as local-lvm:vm-521-disk-0
-	Pools   map[string]*pool   `json:"pools"`
-	Tasks   []*task            `json:"tasks"` // oldest first
-	PID     int                `json:"pid"`   // of the last worker
+	Tasks   []*task            `json:"tasks"`   // oldest first
+	PID     int                `json:"pid"`     // of the last worker
 }
 
 // guest is a VM: its configuration file and whether it runs.
@@ -26,7 +25,6 @@ type guest struct {
 	Running bool              `json:"running,omitempty"`
 	PID     int               `json:"pid,omitempty"`
 	Started time.Time         `json:"started,omitzero"`
-	Pool    string            `json:"pool,omitempty"`
 }
 
 func (g *guest) name() string {
@@ -51,12 +49,8 @@ type volume struct {
 	Format string `json:"format"`
 }
 
-type pool struct {
-	Comment string `json:"comment,omitempty"`
-}
-
 func newState() *state {
-	return &state{Guests: map[int]*guest{}, Volumes: map[string]*volume{}, Pools: map[string]*pool{}, PID: 1000}
+	return &state{Guests: map[int]*guest{}, Volumes: map[string]*volume{}, PID: 1000}
 }
 
 // load reads the state's file; there is none before the first start.
