@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -26,14 +25,8 @@ func canaries(t *testing.T, described *description.Cluster) (map[string]string, 
 		secrets.AWSSecretAccessKey, secrets.GitOpsToken, secrets.FluxAgeKey} {
 		given[name] = "canary-of-" + name
 	}
-	text, err := json.Marshal(given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	values, err := secrets.FromJSON(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := secrets.NewValues()
+	values.Add(given, secrets.SourceSOPS)
 	access, err := newAccess(described, values, string(machines))
 	if err != nil {
 		t.Fatal(err)

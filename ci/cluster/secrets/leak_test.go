@@ -152,45 +152,23 @@ func TestTheProcessShowsNothingThatItResolved(t *testing.T) {
 }
 
 func TestAUsersNameIsNotHidden(t *testing.T) {
-	_, err := FromJSON(`{"` + GitOpsUsername + `": "flux-robot", "` + GitOpsToken + `": "hunter2"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := NewValues()
+	values.Add(map[string]string{GitOpsUsername: "flux-robot", GitOpsToken: "hunter2"}, "")
 	if got := redact.Text("flux-robot:hunter2"); got != "flux-robot:"+redact.Mark {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestTheLongerOfTwoSecretsIsHiddenWhole(t *testing.T) {
-	_, err := FromJSON(`{"a": "hunter2", "b": "hunter2-and-more", "c": "hunter2-and"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := NewValues()
+	values.Add(map[string]string{"a": "hunter2", "b": "hunter2-and-more", "c": "hunter2-and"}, "")
 	if got := redact.Text("x hunter2-and-more y"); got != "x "+redact.Mark+" y" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestTheChildsJSONHoldsTheNamesThatWereAsked(t *testing.T) {
-	w := newWorld(t, nil)
-	text, err := w.resolved().JSON(GitOpsToken, GitOpsUsername, GitOpsCA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	values, err := FromJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := values.Names(); len(got) != 2 {
-		t.Errorf("got %v", got)
-	}
-	if got, _ := values.Get(GitOpsToken); got != w.remote[GitOpsToken] {
-		t.Error("the token is another")
-	}
-	if err := values.Put(t.Context(), TalosSecrets, "x"); err == nil {
+func TestNothingIsPutIntoValuesOfNoInfisical(t *testing.T) {
+	if err := NewValues().Put(t.Context(), TalosSecrets, "x"); err == nil {
 		t.Error("something was put nowhere")
-	}
-	if _, err := FromJSON("{" + w.remote[GitOpsToken]); err == nil || strings.Contains(err.Error(), w.remote[GitOpsToken]) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func TestACompleteClusterIsResolvedWithOneLoginAndOneList(t *testing.T) {
 	}
 	want := append(slices.Collect(maps.Keys(w.bootstrap)), slices.Collect(maps.Keys(w.remote))...)
 	slices.Sort(want)
-	if got := values.Names(); !slices.Equal(got, want) {
+	if got := values.names(); !slices.Equal(got, want) {
 		t.Errorf("names %v, want %v", got, want)
 	}
 	for _, entry := range values.Inventory() {

@@ -46,8 +46,8 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 	if err != nil {
 		return nil, err
 	}
-	values := newValues()
-	values.add(bootstrap, SourceSOPS)
+	values := NewValues()
+	values.Add(bootstrap, SourceSOPS)
 
 	place := placeOf(c)
 	needs := needsOf(c)
@@ -72,7 +72,7 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 	for name := range bootstrap {
 		delete(remote, name)
 	}
-	values.add(remote, SourceInfisical)
+	values.Add(remote, SourceInfisical)
 	problems = append(problems, needs.problems(found, SourceInfisical, func(n need) string {
 		return fmt.Sprintf("%s: add it there", place)
 	})...)

@@ -3,7 +3,6 @@ package secrets
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,8 +11,8 @@ import (
 	"sync"
 )
 
-// Values holds resolved secrets. Printed, logged or encoded in any way it shows names only; a value leaves it by Get, All
-// and JSON. It is safe for concurrent use.
+// Values holds resolved secrets. Printed, logged or encoded in any way it shows names only; a value leaves it by Get and
+// All. It is safe for concurrent use.
 type Values struct {
 	// A function, since fmt follows anything else where it may not call methods: in a field that is not exported.
 	open func() *kept
@@ -32,18 +31,8 @@ type Entry struct {
 	Source string `json:"source"` // SourceSOPS or SourceInfisical
 }
 
-// FromJSON reads what JSON gave: values without a source, to which nothing can be put.
-func FromJSON(text string) (*Values, error) {
-	texts := map[string]string{}
-	if json.Unmarshal([]byte(text), &texts) != nil {
-		return nil, errors.New("the secrets in the environment are not a JSON object of texts")
-	}
-	values := newValues()
-	values.add(texts, "")
-	return values, nil
-}
-
-func newValues() *Values {
+// NewValues holds nothing yet.
+func NewValues() *Values {
 	k := &kept{values: map[string]string{}, sources: map[string]string{}}
 	return &Values{open: func() *kept { return k }}
 }
@@ -56,7 +45,8 @@ func (v Values) kept() *kept {
 	return v.open()
 }
 
-func (v Values) add(values map[string]string, source string) {
+// Add holds more secrets, by name, and has the process show none of them. source is SourceSOPS or SourceInfisical.
+func (v Values) Add(values map[string]string, source string) {
 	learn(values)
 	k := v.kept()
 	k.mu.Lock()
@@ -76,8 +66,8 @@ func (v Values) Get(name string) (string, bool) {
 	return value, has
 }
 
-// Names lists the secrets in order.
-func (v Values) Names() []string {
+// names lists the secrets in order.
+func (v Values) names() []string {
 	k := v.kept()
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -104,18 +94,6 @@ func (v Values) All() map[string]string {
 	return maps.Clone(k.values)
 }
 
-// JSON is the object name: value of the given names, those without a value left out; for the environment of a child.
-func (v Values) JSON(names ...string) (string, error) {
-	chosen := map[string]string{}
-	for _, name := range names {
-		if value, has := v.Get(name); has {
-			chosen[name] = value
-		}
-	}
-	text, err := json.Marshal(chosen)
-	return string(text), err
-}
-
 // Put keeps a secret in the cluster's path in Infisical, whether it is there yet or not, and here. A value that is empty or
 // that Infisical would not give back as it is, since it trims white space, is refused; so is a name that the SOPS file owns.
 func (v Values) Put(ctx context.Context, name, value string) error {
@@ -137,13 +115,13 @@ func (v Values) Put(ctx context.Context, name, value string) error {
 	if err := caller.put(ctx, name, value, source == SourceInfisical); err != nil {
 		return err
 	}
-	v.add(map[string]string{name: value}, SourceInfisical)
+	v.Add(map[string]string{name: value}, SourceInfisical)
 	return nil
 }
 
 // String names the secrets.
 func (v Values) String() string {
-	return fmt.Sprintf("secrets (values hidden): %s", strings.Join(v.Names(), ", "))
+	return fmt.Sprintf("secrets (values hidden): %s", strings.Join(v.names(), ", "))
 }
 
 // GoString is String.
@@ -155,7 +133,7 @@ func (v Values) Format(f fmt.State, _ rune) { fmt.Fprint(f, v.String()) }
 // LogValue is String for slog.
 func (v Values) LogValue() slog.Value { return slog.StringValue(v.String()) }
 
-// MarshalJSON is String for JSON; JSON, the method, is for those who need values.
+// MarshalJSON is String for JSON.
 func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 
 // MarshalYAML is String for YAML.

@@ -300,29 +300,6 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestALoginByPasswordGivesATicket(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Passwords = map[string]string{"root@pam": "swordfish"} })
-	client := w.newClient(api.WithCredentials(&api.Credentials{Username: "root@pam", Password: "swordfish"}))
-	if version, err := client.Version(t.Context()); err != nil || version.Release != release {
-		t.Fatalf("got %+v, %v", version, err)
-	}
-	change := func(client *api.Client) error {
-		return client.Put(t.Context(), "/nodes/pve/qemu/900/config", map[string]any{"description": "of the test"}, nil)
-	}
-	if err := change(client); err != nil {
-		t.Errorf("a change with the ticket: %v", err)
-	}
-	session := client.Session()
-	client = w.newClient(api.WithSession(session.Ticket, session.Ticket))
-	if err := change(client); !api.IsNotAuthorized(err) {
-		t.Errorf("a change without the token against forged requests: %v", err)
-	}
-	client = w.newClient(api.WithCredentials(&api.Credentials{Username: "root@pam", Password: "wrong"}))
-	if _, err := client.Version(t.Context()); !api.IsNotAuthorized(err) {
-		t.Errorf("a wrong password: %v", err)
-	}
-}
-
 func TestTagsComeBackSortedAndOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	w.mustClone(t, 521, "cp")
@@ -474,21 +451,6 @@ func TestASeededVMGetsPowerOnce(t *testing.T) {
 	if events := w.machines.events; !slices.Equal(events, []string{"on nas"}) {
 		t.Errorf("the machine was told %q", events)
 	}
-}
-
-func TestAGuestMaySwitchItselfOff(t *testing.T) {
-	w := newWorld(t, nil)
-	vm := w.configured(t, 521, "cp", "192.168.77.211/24", nil)
-	start, err := vm.Start(t.Context())
-	done(t, start, err)
-	if err := w.Halted(521); err != nil {
-		t.Fatal(err)
-	}
-	if w.vm(t, 521).IsRunning() {
-		t.Error("the VM still runs")
-	}
-	start, err = vm.Start(t.Context())
-	done(t, start, err)
 }
 
 func TestAStoppedTaskOfACloneLeavesNothing(t *testing.T) {

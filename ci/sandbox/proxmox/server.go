@@ -5,7 +5,6 @@ package proxmox
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -18,16 +17,15 @@ import (
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
-// Options of a Server. File and at least one of Tokens or Passwords are required.
+// Options of a Server. File and Tokens are required.
 type Options struct {
-	File      string            // the state; created by the first change
-	Profile   profile.Profile   // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, CloneFails
-	Machines  Machines          // nil: the VMs do nothing
-	Tokens    []string          // "user@realm!name=secret"
-	Passwords map[string]string // of "user@realm", for logins by ticket
-	Nodes     []Node            // default: one node "pve"
-	Storages  []Storage         // default: "local" (dir) and "local-lvm" (lvmthin)
-	Bridges   []string          // default: "vmbr0"
+	File     string          // the state; created by the first change
+	Profile  profile.Profile // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, CloneFails
+	Machines Machines        // nil: the VMs do nothing
+	Tokens   []string        // "user@realm!name=secret"
+	Nodes    []Node          // default: one node "pve"
+	Storages []Storage       // default: "local" (dir) and "local-lvm" (lvmthin)
+	Bridges  []string        // default: "vmbr0"
 }
 
 // Node is a host of the Proxmox cluster. Its first one serves the API.
@@ -88,7 +86,7 @@ func New(options Options) (*Server, error) {
 	s := &Server{
 		file: options.File, profile: options.Profile, machines: options.Machines,
 		nodes: options.Nodes, storages: options.Storages, bridges: options.Bridges, booted: time.Now(),
-		access:   access{tokens: map[string]string{}, passwords: options.Passwords, key: make([]byte, 32)},
+		access:   access{},
 		configs:  keyedLocks{limit: 1},
 		clonings: keyedLocks{limit: clonesAtOnce},
 		told:     map[int]bool{},
@@ -99,13 +97,10 @@ func New(options Options) (*Server, error) {
 		if user, name, _ := strings.Cut(id, "!"); !strings.Contains(user, "@") || name == "" || secret == "" {
 			return nil, fmt.Errorf("an API token of the Proxmox simulator is not of the form user@realm!name=secret")
 		}
-		s.access.tokens[id] = secret
+		s.access[id] = secret
 	}
-	if len(s.access.tokens)+len(s.access.passwords) == 0 {
-		return nil, fmt.Errorf("the Proxmox simulator needs an API token or a password: nobody could call it")
-	}
-	if _, err := rand.Read(s.access.key); err != nil {
-		return nil, err
+	if len(s.access) == 0 {
+		return nil, fmt.Errorf("the Proxmox simulator needs an API token: nobody could call it")
 	}
 	if s.machines == nil {
 		s.machines = bystander{}
@@ -183,19 +178,6 @@ func (s *Server) Resume() {
 	}
 }
 
-// Halted says that a VM has switched itself off, as a guest's own shutdown does. Machines is not told, it knows.
-func (s *Server) Halted(id int) error {
-	return s.change(func() error {
-		g, exists := s.state.Guests[id]
-		if !exists {
-			return fmt.Errorf("VM %d does not exist", id)
-		}
-		g.Running, g.Started, g.PID = false, time.Time{}, 0
-		delete(s.told, id)
-		return nil
-	})
-}
-
 // Unlock removes a VM's lock, as "qm unlock" on the host does; the API has no such call. A clone that a power cut
 // interrupted leaves a locked VM behind.
 func (s *Server) Unlock(id int) error {
@@ -251,18 +233,6 @@ func (s *Server) routes() http.Handler {
 			writeAnswer(w, data)
 		})
 	}
-	mux.HandleFunc("POST /api2/json/access/ticket", func(w http.ResponseWriter, r *http.Request) {
-		params, err := parameters(r)
-		var data any
-		if err == nil {
-			data, err = s.access.login(params)
-		}
-		if err != nil {
-			writeFailure(w, err)
-			return
-		}
-		writeAnswer(w, data)
-	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := s.access.identify(r); err != nil {
 			writeFailure(w, err)

@@ -41,7 +41,7 @@ func TestTheProjectsOwnListIsValid(t *testing.T) {
 }
 
 func TestAListIsReadInItsOwnOrder(t *testing.T) {
-	list, err := Parse([]byte(good))
+	list, err := parse("images.yaml", []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func toText(i Image) string {
 }
 
 func TestAGroupsImagesComeOnlyWhereTheyAreAskedFor(t *testing.T) {
-	list, err := Parse([]byte(strings.Replace(good, "    standIn: none\n", "    standIn: none\n    group: create\n", 1)))
+	list, err := parse("images.yaml", []byte(strings.Replace(good, "    standIn: none\n", "    standIn: none\n    group: create\n", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAnImageKnowsItsReferenceRegistryAndRepository(t *testing.T) {
 }
 
 func TestAnUnknownKeyIsAnErrorThatNamesTheKnownOnes(t *testing.T) {
-	list, err := Parse([]byte(good))
+	list, err := parse("images.yaml", []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestEachMistakeIsOneLine(t *testing.T) {
 			if !strings.Contains(good, c.old) {
 				t.Fatalf("the good list has no %q", c.old)
 			}
-			_, err := Parse([]byte(strings.Replace(good, c.old, c.new, 1)))
+			_, err := parse("images.yaml", []byte(strings.Replace(good, c.old, c.new, 1)))
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -186,7 +186,7 @@ func TestEachMistakeIsOneLine(t *testing.T) {
 }
 
 func TestAllMistakesAreToldAtOnce(t *testing.T) {
-	_, err := Parse([]byte("images:\n  - key: a\n  - key: a\n    tag: latest\n"))
+	_, err := parse("images.yaml", []byte("images:\n  - key: a\n  - key: a\n    tag: latest\n"))
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -210,7 +210,7 @@ func TestADocumentOfAnotherShapeIsRefused(t *testing.T) {
 		"images: [text]\n":         "an entry must be a mapping",
 		"images:\n\t- key: tabs\n": "images.yaml: yaml:",
 	} {
-		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse("images.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
@@ -218,7 +218,7 @@ func TestADocumentOfAnotherShapeIsRefused(t *testing.T) {
 
 func TestExactTagsOfOtherFormsAreAccepted(t *testing.T) {
 	for _, tag := range []string{"v3.6.8", "1.30.5", "18.6.0-bookworm", "bookworm-20260101-slim", "20260101", "1.2.3-rc.1"} {
-		if _, err := Parse([]byte(strings.Replace(good, "1.26.4-bookworm", `"`+tag+`"`, 1))); err != nil {
+		if _, err := parse("images.yaml", []byte(strings.Replace(good, "1.26.4-bookworm", `"`+tag+`"`, 1))); err != nil {
 			t.Errorf("%s: %v", tag, err)
 		}
 	}

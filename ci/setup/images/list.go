@@ -58,9 +58,6 @@ func Load(path string) (List, error) {
 	return parse(filepath.Base(path), data)
 }
 
-// Parse is Load for a list that is already in memory.
-func Parse(data []byte) (List, error) { return parse("images.yaml", data) }
-
 func parse(file string, data []byte) (List, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {

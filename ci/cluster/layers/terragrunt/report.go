@@ -14,7 +14,6 @@ const (
 	Succeeded = "succeeded"
 	FailedRun = "failed"
 	EarlyExit = "early exit" // not run, since one that it depends on failed
-	Excluded  = "excluded"
 )
 
 // Report is Terragrunt's report, a row for each unit.
