@@ -1,6 +1,6 @@
 // Package layers is the table of a cluster's layers: their folders, what they need and wait for, their gates and charts. What
-// runs when is decided by Terragrunt, which reads the units; a test holds the table to them. The packages below it run
-// Terragrunt, read the states, and put charts together.
+// runs when is decided by Terragrunt, which reads the units; the tests hold the table to them, and the units and modules of
+// terragrunt/ to the project's rules. The packages below it run Terragrunt, read the states, and put charts together.
 package layers
 
 import (

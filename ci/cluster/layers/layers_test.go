@@ -1,4 +1,4 @@
-package layers
+package layers_test
 
 import (
 	"os"
@@ -10,13 +10,14 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 const terragrunt = "../../../terragrunt"
 
 func TestAGateStandsInItsLayer(t *testing.T) {
 	for gate, layer := range map[string]string{"networking-webhook": "networking", "networking": "networking", "gitops-controllers": "gitops", "blog": "blog"} {
-		if got := OfGate(gate).Name; got != layer {
+		if got := layers.OfGate(gate).Name; got != layer {
 			t.Errorf("%s: %s", gate, got)
 		}
 	}
@@ -24,7 +25,7 @@ func TestAGateStandsInItsLayer(t *testing.T) {
 
 func TestEveryGateIsOfALayerOrCalledByHand(t *testing.T) {
 	var ours []string
-	for _, layer := range All {
+	for _, layer := range layers.All {
 		ours = append(ours, layer.Gates...)
 	}
 	if got, want := gates.Names(), append(ours, "blog"); !slices.Equal(got, want) {
@@ -49,18 +50,18 @@ func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		var folders []string
-		for _, layer := range All {
+		for _, layer := range layers.All {
 			folders = append(folders, filepath.Join(terragrunt, "live", cluster, layer.Folder, "terragrunt.hcl"))
 		}
 		if !slices.Equal(units, folders) {
 			t.Errorf("%s has the units %v, the table %v", cluster, units, folders)
 		}
-		for _, layer := range All {
+		for _, layer := range layers.All {
 			unit := read(t, filepath.Join(terragrunt, "live", cluster, layer.Folder, "terragrunt.hcl"))
 			var needs []string
 			if list := pathsLine.FindStringSubmatch(unit); list != nil {
 				for _, match := range needed.FindAllStringSubmatch(list[1], -1) {
-					needs = append(needs, OfFolder(match[1]).Name)
+					needs = append(needs, layers.OfFolder(match[1]).Name)
 				}
 			}
 			if !slices.Equal(needs, layer.Needs) {
@@ -85,7 +86,7 @@ func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
 			for _, match := range waitCommands.FindAllStringSubmatch(code, -1) {
 				gates = append(gates, match[1])
 			}
-			if layer.Name != Secrets { // root.hcl has every other layer wait for its own gate at its end
+			if layer.Name != layers.Secrets { // root.hcl has every other layer wait for its own gate at its end
 				gates = append(gates, layer.Name)
 			}
 			byHand := func(gate string) bool { return gate == "gitops-controllers" }

@@ -4,9 +4,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
+
+// terragruntFolder is the project's own.
+const terragruntFolder = "../../../../terragrunt"
 
 // project is a folder terragrunt and what a tool's build keeps, of given files.
 type project struct{ terragrunt, kept string }
@@ -92,6 +97,8 @@ func TestAListWithAnImageOnUnknownNodesIsRefused(t *testing.T) {
 	}
 }
 
+var exactVersion = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+
 func TestEveryChartThatAModuleInstallsIsPinned(t *testing.T) {
 	charts, err := Charts(terragruntFolder)
 	if err != nil {
@@ -107,6 +114,24 @@ func TestEveryChartThatAModuleInstallsIsPinned(t *testing.T) {
 	for _, name := range []string{"metallb", "external-secrets", "longhorn", "longhorn-sandbox", "flux"} {
 		if !pinned[name] {
 			t.Errorf("%s is not in %s", name, ChartsFile)
+		}
+	}
+}
+
+// No test can install it: only its repository has it.
+func TestTheImagesOfAChartThatCannotBeInstalledHereAreOfItsVersion(t *testing.T) {
+	const longhorn = "longhorn"
+	charts, err := Charts(terragruntFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(charts, func(c Chart) bool { return c.Name == longhorn })
+	if at < 0 || len(charts[at].Images) == 0 {
+		t.Fatalf("no images of %s are listed", longhorn)
+	}
+	for _, image := range charts[at].Images {
+		if !strings.HasSuffix(image.Name, ":v"+charts[at].Version) {
+			t.Errorf("%s is not of version %s", image.Name, charts[at].Version)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package charts
+package layers_test
 
 import (
 	"encoding/json"
@@ -51,7 +51,7 @@ func TestTheGraphHasTheRealDependenciesAndNoOthers(t *testing.T) {
 // Flux is installed beside the engine, and its secrets are the engine's to remove.
 func TestFluxGoesBeforeTheEngine(t *testing.T) {
 	r := newRunner(t)
-	r.env["CASTLE_CHARTS"] = charts(t)
+	r.env["CASTLE_CHARTS"] = composed(t)
 	out, _, err := r.runAll(t, "", "destroy", "-auto-approve")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -88,7 +88,7 @@ func TestEveryLayerOfEveryClusterIsValid(t *testing.T) {
 
 func TestAPlanNeedsNoClusterAndCallsNoHook(t *testing.T) {
 	r := newRunner(t)
-	r.env["CASTLE_CHARTS"] = charts(t)
+	r.env["CASTLE_CHARTS"] = composed(t)
 	// Nobody listens at port 1.
 	r.env["KUBE_HOST"] = "https://127.0.0.1:1"
 	r.env["CASTLE_PLANS"] = t.TempDir()
@@ -190,7 +190,7 @@ func TestAMissingSecretStopsAllLayersAndIsNamed(t *testing.T) {
 
 func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	r := newRunner(t)
-	r.env["CASTLE_CHARTS"] = charts(t)
+	r.env["CASTLE_CHARTS"] = composed(t)
 	server := kubetest.Start(t)
 	maps.Copy(r.env, server.Env())
 	r.startProxmox(t)

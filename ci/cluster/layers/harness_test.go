@@ -1,4 +1,4 @@
-package charts
+package layers_test
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/postrender"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/sandbox/proxmox"
@@ -122,11 +123,14 @@ func newClient(getenv func(string) string) (*kubernetes.Clientset, error) {
 	}})
 }
 
-// charts puts the charts together and gives their folder.
-func charts(t *testing.T) string {
+// repositoryOnly is the chart that no test can install.
+const repositoryOnly = "longhorn"
+
+// composed puts the charts together and gives their folder.
+func composed(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "charts")
-	left, err := ComposeAll(terragruntFolder, folder, func(name string) (string, error) { return needs.Tool(t, name), nil })
+	left, err := charts.ComposeAll(terragrunt, folder, func(name string) (string, error) { return needs.Tool(t, name), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +173,7 @@ func newRunner(t *testing.T) runner {
 		program:    filepath.Join(needs.Tool(t, "terragrunt"), "terragrunt"),
 		calls:      filepath.Join(scratch, "calls"),
 	}
-	if err := os.CopyFS(r.terragrunt, os.DirFS(terragruntFolder)); err != nil {
+	if err := os.CopyFS(r.terragrunt, os.DirFS(terragrunt)); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()

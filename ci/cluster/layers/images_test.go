@@ -1,46 +1,27 @@
-package charts
+package layers_test
 
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/test/kubetest"
 )
-
-// repositoryOnly is the chart that no test can install.
-const repositoryOnly = "longhorn"
-
-func TestTheImagesOfAChartThatCannotBeInstalledHereAreOfItsVersion(t *testing.T) {
-	charts, err := Charts(terragruntFolder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(charts, func(c Chart) bool { return c.Name == repositoryOnly })
-	if at < 0 || len(charts[at].Images) == 0 {
-		t.Fatalf("no images of %s are listed", repositoryOnly)
-	}
-	for _, image := range charts[at].Images {
-		if !strings.HasSuffix(image.Name, ":v"+charts[at].Version) {
-			t.Errorf("%s is not of version %s", image.Name, charts[at].Version)
-		}
-	}
-}
 
 // imagesAreListed compares what the layers have installed with what is pulled before they do.
 func imagesAreListed(t *testing.T, server *kubetest.Server) {
 	t.Helper()
-	charts, err := Charts(terragruntFolder)
+	list, err := charts.Charts(terragrunt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	listed := map[string]string{}
-	for _, chart := range charts {
+	for _, chart := range list {
 		for _, image := range chart.Images {
 			if chart.Name != repositoryOnly {
 				listed[image.Name] = image.Nodes
@@ -50,24 +31,24 @@ func imagesAreListed(t *testing.T, server *kubetest.Server) {
 	installed := map[string]string{}
 	note := func(pod corev1.PodSpec, nodes string) {
 		for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
-			if known := installed[container.Image]; known == "" || known == OnAny || nodes == OnAll {
+			if known := installed[container.Image]; known == "" || known == charts.OnAny || nodes == charts.OnAll {
 				installed[container.Image] = nodes
 			}
 		}
 	}
 	deployments, daemonSets := workloads(t, server)
 	for _, deployment := range deployments {
-		note(deployment.Spec.Template.Spec, OnAny)
+		note(deployment.Spec.Template.Spec, charts.OnAny)
 	}
 	for _, daemonSet := range daemonSets {
-		pod, nodes := daemonSet.Spec.Template.Spec, OnWorkers
+		pod, nodes := daemonSet.Spec.Template.Spec, charts.OnWorkers
 		if slices.ContainsFunc(pod.Tolerations, toleratesControlPlanes) {
-			nodes = OnAll
+			nodes = charts.OnAll
 		}
 		note(pod, nodes)
 	}
 	if !maps.Equal(installed, listed) {
-		t.Errorf("the layers installed\n%v\nand %s lists\n%v", installed, ChartsFile, listed)
+		t.Errorf("the layers installed\n%v\nand %s lists\n%v", installed, charts.ChartsFile, listed)
 	}
 }
 

@@ -1,4 +1,4 @@
-package charts
+package layers_test
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-const terragruntFolder = "../../../../terragrunt"
 
 var clusters = []string{"blue", "sandbox"}
 
@@ -37,7 +35,7 @@ func TestModulesHoldOnlyWhatTheClusterItselfNeeds(t *testing.T) {
 		"storage":    {"Namespace", "StorageClass"},
 		"gitops":     {"ExternalSecret", "GitRepository", "Kustomization", "Namespace"},
 	}
-	modules := filepath.Join(terragruntFolder, "modules")
+	modules := filepath.Join(terragrunt, "modules")
 	for _, module := range folders(t, modules) {
 		text := readAll(t, filepath.Join(modules, module), ".tf")
 		if got := all(resourceLine, text); !slices.Equal(got, types[module]) {
@@ -57,7 +55,7 @@ func TestModulesHoldOnlyWhatTheClusterItselfNeeds(t *testing.T) {
 }
 
 func TestKubernetesResourcesNameTheirVersion(t *testing.T) {
-	text := readAll(t, filepath.Join(terragruntFolder, "modules"), ".tf")
+	text := readAll(t, filepath.Join(terragrunt, "modules"), ".tf")
 	found := false
 	for _, name := range all(resourceLine, text) {
 		if strings.HasPrefix(name, "kubernetes_") {
@@ -73,7 +71,7 @@ func TestKubernetesResourcesNameTheirVersion(t *testing.T) {
 }
 
 func TestProvidersArePinnedExactly(t *testing.T) {
-	root, err := os.ReadFile(filepath.Join(terragruntFolder, "root.hcl"))
+	root, err := os.ReadFile(filepath.Join(terragrunt, "root.hcl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +92,7 @@ func TestProvidersArePinnedExactly(t *testing.T) {
 
 func TestTheClustersDifferOnlyInTheirDescriptionAndTheStorageChart(t *testing.T) {
 	unit := func(cluster, layer string) string {
-		data, err := os.ReadFile(filepath.Join(terragruntFolder, "live", cluster, layer, "terragrunt.hcl"))
+		data, err := os.ReadFile(filepath.Join(terragrunt, "live", cluster, layer, "terragrunt.hcl"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +118,7 @@ func TestTheClustersDifferOnlyInTheirDescriptionAndTheStorageChart(t *testing.T)
 }
 
 func TestNoSecretIsAnInputOfTerragrunt(t *testing.T) {
-	text := readAll(t, terragruntFolder, ".hcl")
+	text := readAll(t, terragrunt, ".hcl")
 	// Inputs become part of what Terragrunt prints and caches. Secrets come as TF_VAR_… of the environment, which
 	// OpenTofu reads by itself.
 	for _, word := range []string{"infisical_client", "API_TOKEN\"", "AWS_SECRET_ACCESS_KEY\"", "get_env(\"TF_VAR"} {
@@ -128,7 +126,7 @@ func TestNoSecretIsAnInputOfTerragrunt(t *testing.T) {
 			t.Errorf("%s stands in an .hcl file", word)
 		}
 	}
-	variables := readAll(t, filepath.Join(terragruntFolder, "modules", "engine"), "variables.tf")
+	variables := readAll(t, filepath.Join(terragrunt, "modules", "engine"), "variables.tf")
 	for _, block := range strings.Split(variables, "\nvariable ")[1:] {
 		if strings.HasPrefix(block, `"infisical_client`) && !strings.Contains(block, "sensitive   = true") {
 			t.Errorf("a credential is not marked sensitive:\n%s", block)
