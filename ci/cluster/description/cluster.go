@@ -5,6 +5,8 @@
 // facts.go. The JSON schema for editors, terragrunt/cluster.schema.json, is made from both by the package's tests. The types'
 // JSON, with every default filled in, is what the layers' units, their hooks and `castle-cluster describe` go by; none of them
 // reads cluster.yaml again.
+//
+// The checks stay beside the types, since Load gives no description that was not checked.
 package description
 
 import "net/netip"

@@ -5,4 +5,6 @@
 // Up is the whole way. All nodes go in parallel, each from "nobody answers" over maintenance mode to the configured API;
 // meanwhile one coordinator watches the control planes and bootstraps etcd once, when it is proven that no control plane
 // holds an etcd yet. What counts as done is only what etcd's own member list says.
+//
+// What etcd and the machines say has no package of its own, since the coordinator's proof and castle's status ask the same.
 package talos

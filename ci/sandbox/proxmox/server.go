@@ -1,6 +1,8 @@
 // Package proxmox is a Proxmox VE host as its API shows it: VMs, clones, tasks, locks and storages with true state
 // in one file that a power cut leaves whole, and the answers, delays and error texts that the provider bpg/proxmox and the
 // library go-proxmox know from real hosts. It never runs a VM: what one with power does is a Machines' matter.
+//
+// It is one large package since every call of the API is a method on the one state, under its lock.
 package proxmox
 
 import (

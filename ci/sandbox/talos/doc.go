@@ -5,4 +5,7 @@
 // A machine is one goroutine that goes off → booting → maintenance → installing → rebooting → running. What it knows beyond
 // a power cut stands on its simulated disk: the configuration and its place in an etcd. The disks of all machines are one JSON
 // file. A machine configuration holds private keys, and so does that file, as the disk of a real machine would; its mode is 0600.
+//
+// The API, etcd and the virtual address stay in the package of the machines, since each is a view of the state that a machine
+// has under the lock of its fleet.
 package talos

@@ -4,4 +4,5 @@
 //
 // It plays the kubelet for all pods and keeps the nodes' leases itself, where kwok would do that for some of them: one
 // writer of a pod's status, one allocator of pod addresses and one switch for a node's power leave no race between two.
+// Volumes, probes and processes stay in the same package for that reason: they are steps of the one worker of their pod.
 package agent
