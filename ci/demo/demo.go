@@ -139,8 +139,8 @@ func (d Demo) serveWorld(ctx context.Context, password string) error {
 	return err
 }
 
-// call is a `dagger call` of the checkout's own module, with the arguments that
-// every function on the demo's registry takes.
+// call is a `dagger call` of the checkout's own module, with the arguments that every function on the demo's registry
+// takes.
 func (d Demo) call(ctx context.Context, environment []string, function string, args ...string) *exec.Cmd {
 	return d.dagger(ctx, environment, append([]string{"call", function,
 		"--image=" + d.World().image(),

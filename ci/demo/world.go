@@ -1,7 +1,6 @@
-// Package demo shows publish-blog on this machine alone: it keeps a small world
-// of a registry and a Git remote, publishes the repository's own blog into it
-// through the real engine, and shows what came out. Everything it starts stays
-// on loopback addresses and is removed by Down; it never touches a remote.
+// Package demo shows publish-blog on this machine alone: it keeps a small world of a registry and a Git remote,
+// publishes the repository's own blog into it through the real engine, and shows what came out. Everything it starts
+// stays on loopback addresses and is removed by Down; it never touches a remote.
 package demo
 
 import (
@@ -26,8 +25,7 @@ import (
 var gitopsFiles embed.FS
 
 const (
-	// The demo's addresses are fixed, because the manifest names the registry
-	// and is published to again and again.
+	// The demo's addresses are fixed, because the manifest names the registry and is published to again and again.
 	defaultRegistry = "localhost:5080"
 	defaultGit      = "localhost:5081"
 
@@ -36,8 +34,8 @@ const (
 	username     = "demo"
 )
 
-// passwordVariable hands the world its password, which guards the registry and
-// the Git remote: it is made anew at each start and stands in no file.
+// passwordVariable hands the world its password, which guards the registry and the Git remote: it is made anew at each
+// start and stands in no file.
 const passwordVariable = "CASTLE_DEMO_PASSWORD"
 
 // World is the folder of a registry and a Git remote, and where they are served.
@@ -51,8 +49,7 @@ func (w World) image() string { return w.Registry + "/tazzo/tazlab.net" }
 
 func (w World) gitURL() string { return "http://" + w.Git + "/" + filepath.Base(w.gitopsDir()) }
 
-// serving is a file that is there while this world, and not another process on
-// its addresses, answers.
+// serving is a file that is there while this world, and not another process on its addresses, answers.
 func (w World) serving() string { return filepath.Join(w.Dir, "serving") }
 
 func (w World) gitDir() string { return filepath.Join(w.Dir, "git") }
@@ -111,9 +108,8 @@ func listenOnLoopback(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// seed makes the GitOps repository, unless it is there from an earlier run. It
-// appears under its name when it is complete, so that a start that was cut short
-// leaves none that stays empty.
+// seed makes the GitOps repository, unless it is there from an earlier run. It appears under its name when it is
+// complete, so that a start that was cut short leaves none that stays empty.
 func (w World) seed(ctx context.Context) error {
 	if _, err := os.Stat(w.gitopsDir()); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -1,9 +1,7 @@
-// Package setup decides which Dagger engine a machine uses and makes it ready.
-// What is installed comes first: an engine that the environment names, then
-// the dagger CLI with Docker. Only where neither works does it start an engine
-// built from Go modules, and only where no registry answers does that engine
-// get a mirror of stand-in images. It never installs Docker and never changes
-// what is there.
+// Package setup decides which Dagger engine a machine uses and makes it ready. What is installed comes first: an engine
+// that the environment names, then the dagger CLI with Docker. Only where neither works does it start an engine built
+// from Go modules, and only where no registry answers does that engine get a mirror of stand-in images. It never
+// installs Docker and never changes what is there.
 package setup
 
 import (
@@ -74,8 +72,8 @@ func (s Setup) Ready(ctx context.Context) (Plan, error) {
 	return plan, nil
 }
 
-// Decide says which engine a machine has, and why, in a few words. A docker
-// command alone says nothing: on some machines only the client is there.
+// Decide says which engine a machine has, and why, in a few words. A docker command alone says nothing: on some
+// machines only the client is there.
 func Decide(ctx context.Context) (Kind, string) {
 	if host := os.Getenv(RunnerHost); host != "" {
 		return Named, host
@@ -136,8 +134,8 @@ func (p Plan) Shell() string {
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// RegistriesAnswer tells whether images can be pulled: any answer of a
-// registry counts, be it that it wants credentials.
+// RegistriesAnswer tells whether images can be pulled: any answer of a registry counts, be it that it wants
+// credentials.
 func RegistriesAnswer(ctx context.Context, hosts ...string) bool {
 	client := http.Client{Timeout: 10 * time.Second}
 	for _, host := range hosts {

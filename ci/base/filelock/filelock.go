@@ -1,8 +1,7 @@
 //go:build unix
 
-// Package filelock lets one process at a time hold a file or folder; the kernel
-// releases it when the process ends, so there are no stale locks. It never
-// waits: who wants to does so between tries.
+// Package filelock lets one process at a time hold a file or folder; the kernel releases it when the process ends, so
+// there are no stale locks. It never waits: who wants to does so between tries.
 package filelock
 
 import (
@@ -16,8 +15,8 @@ import (
 // ErrHeld says that another process holds the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
-// Try takes the lock on a file, which it creates, or on a folder that is there.
-// It returns ErrHeld, wrapped with the name, when somebody else has it.
+// Try takes the lock on a file, which it creates, or on a folder that is there. It returns ErrHeld, wrapped with the
+// name, when somebody else has it.
 func Try(name string) (unlock func() error, err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, unix.EISDIR) {

@@ -1,11 +1,9 @@
-// Command publish measures publish-blog against the plain sequence that it
-// replaces, on this machine and in one run, and prints a table in Markdown.
+// Command publish measures publish-blog against the plain sequence that it replaces, on this machine and in one run,
+// and prints a table in Markdown.
 //
-// The plain sequence is what a script would do on the host: hugo, gzip, one
-// layer pushed by go-containerregistry (what crane append does), sed, git push.
-// It knows neither retries nor checks, and it is what the containers and caches
-// have to pay for. Figures are medians; machines differ and are noisy, so the
-// ratio of the two is the figure to look at.
+// The plain sequence is what a script would do on the host: hugo, gzip, one layer pushed by go-containerregistry (what
+// crane append does), sed, git push. It knows neither retries nor checks, and it is what the containers and caches have
+// to pay for. Figures are medians; machines differ and are noisy, so the ratio of the two is the figure to look at.
 package main
 
 import (
@@ -55,8 +53,8 @@ type site struct {
 	name string
 	// path is the site's folder in the working tree.
 	path string
-	// write makes the site in an empty folder, edit changes one comma. A site at
-	// the top of the tree brings its own repository.
+	// write makes the site in an empty folder, edit changes one comma. A site at the top of the tree brings its own
+	// repository.
 	write func(ctx context.Context, dir string) error
 	edit  func(dir string, run int) error
 }
@@ -160,8 +158,8 @@ type measurement struct {
 	peakMemory int64
 }
 
-// measure runs all cases of one site: castle and the plain sequence in turn, so
-// that a machine that gets slower gets slower for both.
+// measure runs all cases of one site: castle and the plain sequence in turn, so that a machine that gets slower gets
+// slower for both.
 func measure(ctx context.Context, o options, s site) (measurement, error) {
 	var m measurement
 	cold, change, none := row{s.name, "cold", nil, nil}, row{s.name, "one comma changed", nil, nil}, row{s.name, "no change", nil, nil}

@@ -119,8 +119,7 @@ func (w *workshop) commit(ctx context.Context, subject string) error {
 	return err
 }
 
-// publish is the call of castle that is measured, as a user makes it. It
-// returns the bytes that went to the registry.
+// publish is the call of castle that is measured, as a user makes it. It returns the bytes that went to the registry.
 func (w *workshop) publish(ctx context.Context) (int64, error) {
 	output, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(),
 		"--path="+w.path, "--format=JSON", "--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
@@ -134,8 +133,7 @@ func (w *workshop) publish(ctx context.Context) (int64, error) {
 	return result.Image.UploadedBytes, err
 }
 
-// plain is the same by a script's means, on the same commit. It returns the
-// bytes of the layer, all of which are sent.
+// plain is the same by a script's means, on the same commit. It returns the bytes of the layer, all of which are sent.
 func (w *workshop) plain(ctx context.Context) (int64, error) {
 	if err := os.RemoveAll(w.public); err != nil {
 		return 0, err
@@ -188,8 +186,8 @@ git push --quiet`
 	return w.run(ctx, "", nil, "bash", "-euc", script, "bash", w.gitAddress, clone, tag)
 }
 
-// memory assembles the image of the site that plain left, on the host, and
-// returns the process's largest resident set, in bytes.
+// memory assembles the image of the site that plain left, on the host, and returns the process's largest resident set,
+// in bytes.
 func (w *workshop) memory(ctx context.Context) (int64, error) {
 	base := filepath.Join(w.dir, "base.tar")
 	config, err := empty.Image.ConfigFile()

@@ -53,9 +53,8 @@ publishing pulls. Other pipelines name the group of their images:
 	return command
 }
 
-// addGroups makes the stand-ins of the groups for an engine of castle's own,
-// which may have been there before they were asked for: its mirror shows them
-// at once.
+// addGroups makes the stand-ins of the groups for an engine of castle's own, which may have been there before they were
+// asked for: its mirror shows them at once.
 func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.Engine, log io.Writer) error {
 	if len(h.groups) == 0 || h.mirror != mirrorAlways {
 		return nil

@@ -86,8 +86,8 @@ func newMirrorSyncCommand(h *host) *cobra.Command {
 	return command
 }
 
-// chosen is the whole list, or less of it where groups are named: what a
-// registry holds costs nothing but room, unlike what is built.
+// chosen is the whole list, or less of it where groups are named: what a registry holds costs nothing but room, unlike
+// what is built.
 func (h *host) chosen() (images.List, error) {
 	list, err := h.list()
 	if err != nil || len(h.groups) == 0 {

@@ -25,8 +25,8 @@ import (
 	"tazlab.net/castle/ci/setup/mirror"
 )
 
-// host is what the commands for a user's machine share: the cache folder, the
-// list of images, and whether a mirror of stand-ins is needed.
+// host is what the commands for a user's machine share: the cache folder, the list of images, and whether a mirror of
+// stand-ins is needed.
 type host struct {
 	cache  string
 	images string
@@ -67,8 +67,7 @@ func (h *host) list() (images.List, error) {
 	return list, err
 }
 
-// wantsMirror settles --mirror=auto by asking the registries of the images that
-// are wanted.
+// wantsMirror settles --mirror=auto by asking the registries of the images that are wanted.
 func (h *host) wantsMirror(ctx context.Context, list images.List) (bool, error) {
 	switch h.mirror {
 	case mirrorAlways, mirrorNever:
@@ -90,8 +89,8 @@ func (h *host) wantsMirror(ctx context.Context, list images.List) (bool, error) 
 	}
 }
 
-// startsNothing spares a command the question whether the registries answer,
-// which takes many seconds where the network is bad: only a start depends on it.
+// startsNothing spares a command the question whether the registries answer, which takes many seconds where the network
+// is bad: only a start depends on it.
 func (h *host) startsNothing(command *cobra.Command) *cobra.Command {
 	command.PreRun = func(*cobra.Command, []string) {
 		if h.mirror == mirrorAuto {
@@ -113,8 +112,7 @@ func (h *host) buildMirror(ctx context.Context, list images.List, rebuild bool, 
 	})
 }
 
-// engine is castle's own engine, of which only Up builds anything. It settles
-// whether there is a mirror.
+// engine is castle's own engine, of which only Up builds anything. It settles whether there is a mirror.
 func (h *host) engine(ctx context.Context, log io.Writer) (daggerengine.Engine, error) {
 	list, err := h.list()
 	if err != nil {
@@ -151,8 +149,8 @@ func (h *host) engine(ctx context.Context, log io.Writer) (daggerengine.Engine, 
 	}, nil
 }
 
-// mirroredToolchain builds the stand-ins and returns the one for Go. Its layers
-// are read through the mirror, which is served as long as ctx lives.
+// mirroredToolchain builds the stand-ins and returns the one for Go. Its layers are read through the mirror, which is
+// served as long as ctx lives.
 func (h *host) mirroredToolchain(ctx context.Context, list images.List, log io.Writer) (v1.Image, error) {
 	if _, err := h.buildMirror(ctx, list, false, log); err != nil {
 		return nil, err
@@ -172,8 +170,7 @@ func (h *host) mirroredToolchain(ctx context.Context, list images.List, log io.W
 	}
 }
 
-// pull returns the image that Go code is compiled in, from a mirror or, when
-// that is empty, from its own registry.
+// pull returns the image that Go code is compiled in, from a mirror or, when that is empty, from its own registry.
 func pull(ctx context.Context, list images.List, mirror string, options ...name.Option) (v1.Image, error) {
 	image, err := list.Get("golang")
 	if err != nil {

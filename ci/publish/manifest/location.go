@@ -56,8 +56,7 @@ func Find(src []byte, sel Selector) ([]Location, error) {
 	return locations(m.find(sel)), nil
 }
 
-// Current returns the one reference the selector matches.
-// Errors: those of Find, *NotFoundError, *AmbiguousError.
+// Current returns the one reference the selector matches. Errors: those of Find, *NotFoundError, *AmbiguousError.
 func Current(src []byte, sel Selector) (Location, error) {
 	if err := sel.checkAddress(); err != nil {
 		return Location{}, err

@@ -1,7 +1,6 @@
-// Package daemon keeps one background process: it starts it detached from the
-// terminal, finds it again by a record file, and stops it by its process id.
-// It never touches a process that it did not start: a record names the
-// process's start time too, so that a reused id is not mistaken for ours.
+// Package daemon keeps one background process: it starts it detached from the terminal, finds it again by a record
+// file, and stops it by its process id. It never touches a process that it did not start: a record names the process's
+// start time too, so that a reused id is not mistaken for ours.
 package daemon
 
 import (
@@ -34,8 +33,8 @@ type Spec struct {
 	Command []string
 	// Env is added to this process's environment.
 	Env []string
-	// Fingerprint identifies the configuration: a caller compares it with the
-	// record's to see whether what runs is what it wants.
+	// Fingerprint identifies the configuration: a caller compares it with the record's to see whether what runs is what
+	// it wants.
 	Fingerprint string
 	// Data is kept in the record for the callers that find the process later.
 	Data map[string]string
@@ -52,8 +51,7 @@ type State struct {
 	Fingerprint string            `json:"fingerprint"`
 	Data        map[string]string `json:"data,omitempty"`
 
-	// Recorded says that a process was started and not stopped since,
-	// Running that it still lives.
+	// Recorded says that a process was started and not stopped since, Running that it still lives.
 	Recorded bool `json:"-"`
 	Running  bool `json:"-"`
 }
@@ -81,9 +79,8 @@ func (d Daemon) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// Start starts the process and waits until it is ready. When it ends early or
-// is not ready by the deadline, it is stopped and the error ends with the last
-// lines of its log.
+// Start starts the process and waits until it is ready. When it ends early or is not ready by the deadline, it is
+// stopped and the error ends with the last lines of its log.
 func (d Daemon) Start(ctx context.Context, spec Spec) (State, error) {
 	for _, file := range []string{d.Record, d.Log} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -156,8 +153,8 @@ func waitReady(ctx context.Context, spec Spec, exited chan error) error {
 	}
 }
 
-// Stop ends the process: asked at first, killed when it has not gone after
-// grace. It returns whether there was one to stop.
+// Stop ends the process: asked at first, killed when it has not gone after grace. It returns whether there was one to
+// stop.
 func (d Daemon) Stop(ctx context.Context, grace time.Duration) (bool, error) {
 	state, err := d.State(ctx)
 	if err != nil || !state.Recorded {
@@ -192,8 +189,7 @@ func gone(ctx context.Context, state State, limit time.Duration) bool {
 	ticker := time.NewTicker(readyInterval)
 	defer ticker.Stop()
 	for {
-		// Without the deadline's context: an expired one would make ps fail
-		// and a living process look gone.
+		// Without the deadline's context: an expired one would make ps fail and a living process look gone.
 		if started, err := startTime(context.WithoutCancel(ctx), state.PID); err != nil || started != state.Started {
 			return true
 		}
@@ -223,14 +219,12 @@ func (d Daemon) lastLogLines(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// startTime returns when a process started, in the system's own words: clock
-// ticks since boot where there is /proc, else ps's date. It fails when there
-// is no such process or only its zombie.
+// startTime returns when a process started, in the system's own words: clock ticks since boot where there is /proc,
+// else ps's date. It fails when there is no such process or only its zombie.
 func startTime(ctx context.Context, pid int) (string, error) {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		// The second field, the program's name, may hold spaces and
-		// parentheses; the third (state) and the 22nd (start time) follow its
-		// last one. See proc_pid_stat(5).
+		// The second field, the program's name, may hold spaces and parentheses; the third (state) and the 22nd (start
+		// time) follow its last one. See proc_pid_stat(5).
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if fields[0] == "Z" {
 			return "", fmt.Errorf("process %d has ended", pid)

@@ -2,12 +2,10 @@
 // machines that have neither Docker nor a release page to download from. It is
 // the fallback: where an engine or Docker is there, nothing of this is used.
 //
-// Everything the engine owns stands in one folder of the user's cache. A
-// supervising process of ours serves the image mirror, where one is used, and
-// runs the engine in a mount namespace of its own, in which that folder's run/
-// is mounted over /run and its cni/ over /var/lib/cni: the engine writes fixed
-// paths there, and it mounts its own resolv.conf over /etc/resolv.conf, which
-// the host must never see.
+// Everything the engine owns stands in one folder of the user's cache. A supervising process of ours serves the image
+// mirror, where one is used, and runs the engine in a mount namespace of its own, in which that folder's run/ is
+// mounted over /run and its cni/ over /var/lib/cni: the engine writes fixed paths there, and it mounts its own
+// resolv.conf over /etc/resolv.conf, which the host must never see.
 package daggerengine
 
 import (
@@ -30,14 +28,12 @@ import (
 	"tazlab.net/castle/ci/setup/gotool"
 )
 
-// Packages are the Debian packages that the engine needs beside its own
-// programs: runc starts containers, dnsmasq resolves names between them,
-// iptables and the CNI plugins join them to the network, git fetches sources.
+// Packages are the Debian packages that the engine needs beside its own programs: runc starts containers, dnsmasq
+// resolves names between them, iptables and the CNI plugins join them to the network, git fetches sources.
 var Packages = []string{"runc", "iptables", "dnsmasq-base", "containernetworking-plugins", "git", "ca-certificates"}
 
 const (
-	// startDeadline bounds the time until the engine's socket answers; it
-	// takes a second or two.
+	// startDeadline bounds the time until the engine's socket answers; it takes a second or two.
 	startDeadline = 2 * time.Minute
 	// stopGrace lets running sessions end and the network be taken down.
 	stopGrace = 20 * time.Second
@@ -49,12 +45,11 @@ type Engine struct {
 	Cache string
 	// Install makes sure that Debian packages are there.
 	Install func(ctx context.Context, packages ...string) error
-	// Toolchain returns the image that Go code is compiled in. It is the base
-	// of the Go SDK's image, which the engine has built in.
+	// Toolchain returns the image that Go code is compiled in. It is the base of the Go SDK's image, which the engine
+	// has built in.
 	Toolchain func(ctx context.Context) (v1.Image, error)
-	// Supervisor is the command that calls Run on an engine of the same
-	// cache folder, and SupervisorID what changes when a running one must be
-	// replaced (the mirror that it serves, say).
+	// Supervisor is the command that calls Run on an engine of the same cache folder, and SupervisorID what changes
+	// when a running one must be replaced (the mirror that it serves, say).
 	Supervisor   []string
 	SupervisorID string
 	// Log gets lines for a person.
@@ -64,8 +59,7 @@ type Engine struct {
 // State is what an engine does.
 type State string
 
-// The states. An engine that was started, not stopped, and no longer answers
-// has crashed.
+// The states. An engine that was started, not stopped, and no longer answers has crashed.
 const (
 	Running State = "running"
 	Stopped State = "stopped"
@@ -95,8 +89,8 @@ func (e Engine) daemon() daemon.Daemon {
 	return daemon.Daemon{Name: "engine", Record: e.folder("engine.json"), Log: e.folder("engine.log")}
 }
 
-// process is the engine itself, which outlives a killed supervisor for as long
-// as it takes to end its sessions, and holds the lock on its state until then.
+// process is the engine itself, which outlives a killed supervisor for as long as it takes to end its sessions, and
+// holds the lock on its state until then.
 func (e Engine) process() daemon.Daemon {
 	return daemon.Daemon{Name: "engine", Record: e.folder("engine-process.json")}
 }
@@ -131,9 +125,8 @@ func (e Engine) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// Up makes sure that an engine of the pinned version runs. One that runs
-// already is left alone; one that crashed, or that another version of castle
-// started, is replaced.
+// Up makes sure that an engine of the pinned version runs. One that runs already is left alone; one that crashed, or
+// that another version of castle started, is replaced.
 func (e Engine) Up(ctx context.Context) (Status, error) {
 	if err := supported(); err != nil {
 		return Status{}, err
@@ -199,8 +192,7 @@ func (e Engine) Up(ctx context.Context) (Status, error) {
 	return e.Status(ctx)
 }
 
-// Down stops the engine and takes its network away. It keeps what the engine
-// cached. It returns whether one ran.
+// Down stops the engine and takes its network away. It keeps what the engine cached. It returns whether one ran.
 func (e Engine) Down(ctx context.Context) (bool, error) {
 	unlock, err := lock(e.folder("lock"))
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"tazlab.net/castle/ci/setup/gotool"
 )
 
-// Where the official image has its files; the engine's distconsts name the same
-// ones, and the dagger CLI calls buildctl inside a container that it started.
+// Where the official image has its files; the engine's distconsts name the same ones, and the dagger CLI calls buildctl
+// inside a container that it started.
 const (
 	imagePrograms   = "/usr/local/bin"
 	imageEntrypoint = imagePrograms + "/dagger-entrypoint.sh"
@@ -35,9 +35,8 @@ const (
 	imageConfig     = "/etc/dagger/engine.toml"
 )
 
-// entrypoint becomes the engine. Where cgroups are of version 2, containers can
-// be started inside the container only when its root group holds no process
-// and passes its controllers on. The engine keeps a database open per client.
+// entrypoint becomes the engine. Where cgroups are of version 2, containers can be started inside the container only
+// when its root group holds no process and passes its controllers on. The engine keeps a database open per client.
 const entrypoint = `#!/bin/sh
 set -e
 group=/sys/fs/cgroup
@@ -54,15 +53,13 @@ ulimit -n 1048576 2>/dev/null || echo "the limit of open files stays at $(ulimit
 exec ` + imageEngine + ` --config ` + imageConfig + ` "$@"
 `
 
-// Image is an image of the engine for this machine's architecture, laid out as
-// the official one is, for machines that have Docker and cannot pull: loaded
-// into Docker under the official name, the dagger CLI starts it. The root is a
-// Debian root file system with Packages. Nothing of the host gets in; extra CA
-// certificates and mirrors come in as for the official image, from the folder
-// of the dagger CLI's configuration.
+// Image is an image of the engine for this machine's architecture, laid out as the official one is, for machines that
+// have Docker and cannot pull: loaded into Docker under the official name, the dagger CLI starts it. The root is a
+// Debian root file system with Packages. Nothing of the host gets in; extra CA certificates and mirrors come in as for
+// the official image, from the folder of the dagger CLI's configuration.
 //
-// The layers are read from the cache folder, and from where Toolchain's image
-// is, whenever the image is: both must live as long as it.
+// The layers are read from the cache folder, and from where Toolchain's image is, whenever the image is: both must live
+// as long as it.
 func (e Engine) Image(ctx context.Context, root v1.Layer) (v1.Image, error) {
 	programs, err := e.tools().Build(ctx, "dagger")
 	if err != nil {
@@ -79,8 +76,7 @@ func (e Engine) Image(ctx context.Context, root v1.Layer) (v1.Image, error) {
 	return assemble(root, base, programs, recipe.Version)
 }
 
-// assemble puts the engine of a version and the Go SDK's image, made of a base,
-// on top of a root.
+// assemble puts the engine of a version and the Go SDK's image, made of a base, on top of a root.
 func assemble(root v1.Layer, base v1.Image, programs map[string]string, version string) (v1.Image, error) {
 	sdk, err := SDKImage(base, programs["codegen"])
 	if err != nil {
@@ -120,9 +116,8 @@ func assemble(root v1.Layer, base v1.Image, programs map[string]string, version 
 // archive is a layer that is being written.
 type archive struct{ *tar.Writer }
 
-// streamedLayer is a layer that is written anew each time it is read, so that
-// it takes neither memory nor disk. Most of what such layers hold is compressed
-// already, so they are compressed quickly rather than well.
+// streamedLayer is a layer that is written anew each time it is read, so that it takes neither memory nor disk. Most of
+// what such layers hold is compressed already, so they are compressed quickly rather than well.
 func streamedLayer(fill func(archive) error) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		reader, writer := io.Pipe()

@@ -17,8 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// debianCNIPlugins is where Debian's package puts them; the engine wants them
-// beside its own plugin, dnsname.
+// debianCNIPlugins is where Debian's package puts them; the engine wants them beside its own plugin, dnsname.
 const debianCNIPlugins = "/usr/lib/cni"
 
 // files are the parts of an engine's folder that one version brings.
@@ -30,8 +29,7 @@ func (e Engine) files() files {
 	return files{cni: e.folder("plugins"), content: e.folder("content"), sdkDigest: e.folder("sdk.digest")}
 }
 
-// prepare lays out what the engine finds at its start: the CNI plugins and the
-// Go SDK's image.
+// prepare lays out what the engine finds at its start: the CNI plugins and the Go SDK's image.
 func (e Engine) prepare(ctx context.Context, programs map[string]string) error {
 	files := e.files()
 	if err := os.RemoveAll(files.cni); err != nil {
@@ -66,8 +64,8 @@ func (e Engine) prepare(ctx context.Context, programs map[string]string) error {
 	return os.WriteFile(files.sdkDigest, []byte(digest), 0o644)
 }
 
-// SDKImage is what the engine compiles Go modules in: a Go toolchain with the
-// SDK's code generator and the folders that the engine mounts its caches over.
+// SDKImage is what the engine compiles Go modules in: a Go toolchain with the SDK's code generator and the folders that
+// the engine mounts its caches over.
 func SDKImage(base v1.Image, codegen string) (v1.Image, error) {
 	program, err := os.ReadFile(codegen)
 	if err != nil {
@@ -121,8 +119,8 @@ func setVariable(env []string, name, value string) []string {
 	return append(env, name+"="+value)
 }
 
-// writeContent writes an image's blobs into a content folder as the engine
-// reads it (blobs/sha256/…) and returns the manifest's digest.
+// writeContent writes an image's blobs into a content folder as the engine reads it (blobs/sha256/…) and returns the
+// manifest's digest.
 func writeContent(image v1.Image, folder string) (string, error) {
 	digest, err := image.Digest()
 	if err != nil {

@@ -30,13 +30,11 @@ const (
 type Mirror struct {
 	// Serve serves it until ctx ends, and calls ready once with its address.
 	Serve func(ctx context.Context, ready func(net.Addr)) error
-	// Config returns the part of engine.toml that points the engine at it,
-	// given its address (host:port).
+	// Config returns the part of engine.toml that points the engine at it, given its address (host:port).
 	Config func(address string) ([]byte, error)
 }
 
-// start serves the mirror and returns its part of engine.toml. What ends the
-// mirror later is sent to ended.
+// start serves the mirror and returns its part of engine.toml. What ends the mirror later is sent to ended.
 func (m *Mirror) start(ctx context.Context, ended chan<- error) ([]byte, error) {
 	addresses := make(chan net.Addr, 1)
 	failed := make(chan error, 1)
@@ -53,9 +51,8 @@ func (m *Mirror) start(ctx context.Context, ended chan<- error) ([]byte, error) 
 	}
 }
 
-// Run is the supervising process: it serves the mirror, when there is one,
-// starts the engine in its own mount namespace, and ends when the engine does
-// or when it is told to. inside is the command that calls Enter.
+// Run is the supervising process: it serves the mirror, when there is one, starts the engine in its own mount
+// namespace, and ends when the engine does or when it is told to. inside is the command that calls Enter.
 func (e Engine) Run(ctx context.Context, inside []string, mirror *Mirror) error {
 	if err := supported(); err != nil {
 		return err
@@ -88,8 +85,7 @@ func (e Engine) Run(ctx context.Context, inside []string, mirror *Mirror) error 
 	command := exec.Command(inside[0], inside[1:]...)
 	command.Env = environment
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	// Go makes the new namespace's mounts private. When this process dies,
-	// however it dies, the engine is told to end.
+	// Go makes the new namespace's mounts private. When this process dies, however it dies, the engine is told to end.
 	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	exited := make(chan error, 1)
 	if err := startLocked(command, exited); err != nil {
@@ -119,8 +115,7 @@ func (e Engine) Run(ctx context.Context, inside []string, mirror *Mirror) error 
 	return failure
 }
 
-// environment moves the engine's files into its folder; see the distconsts of
-// its recipe.
+// environment moves the engine's files into its folder; see the distconsts of its recipe.
 func (e Engine) environment() ([]string, error) {
 	recipe, err := gotool.Load("dagger")
 	if err != nil {
@@ -143,14 +138,12 @@ func (e Engine) environment() ([]string, error) {
 	), nil
 }
 
-// extraCAs is where the engine looks for the host's own CA certificates, to
-// install them into each container before each command and to remove them
-// after it.
+// extraCAs is where the engine looks for the host's own CA certificates, to install them into each container before
+// each command and to remove them after it.
 const extraCAs = "/usr/local/share/ca-certificates"
 
-// Enter runs inside the new mount namespace: it puts the engine's folders in
-// place and becomes the engine. With mirrored, the images are stand-ins, which
-// hold the host's CA certificates already: the engine is spared installing
+// Enter runs inside the new mount namespace: it puts the engine's folders in place and becomes the engine. With
+// mirrored, the images are stand-ins, which hold the host's CA certificates already: the engine is spared installing
 // them, which takes longer than most commands.
 func (e Engine) Enter(mirrored bool) error {
 	recipe, err := gotool.Load("dagger")
@@ -173,8 +166,8 @@ func (e Engine) Enter(mirrored bool) error {
 			return fmt.Errorf("mount %s over %s: %w", source, target, err)
 		}
 	}
-	// The parent-death signal belongs to the thread that becomes the engine,
-	// which need not be the one that Run set it for.
+	// The parent-death signal belongs to the thread that becomes the engine, which need not be the one that Run set it
+	// for.
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0); err != nil {
 		return err
@@ -186,8 +179,8 @@ func (e Engine) Enter(mirrored bool) error {
 	}, os.Environ())
 }
 
-// keepResolvConf copies the host's resolv.conf into the folder that hides
-// /run, when it is a link into /run (systemd-resolved).
+// keepResolvConf copies the host's resolv.conf into the folder that hides /run, when it is a link into /run
+// (systemd-resolved).
 func keepResolvConf(run string) error {
 	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil || !strings.HasPrefix(target, "/run/") {

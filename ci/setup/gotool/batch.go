@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// Batch builds tools that share one compiler's cache and one toolchain: what
-// two of them have in common, such as the standard library or Kubernetes'
-// client, is then compiled once. It is not for concurrent use.
+// Batch builds tools that share one compiler's cache and one toolchain: what two of them have in common, such as the
+// standard library or Kubernetes' client, is then compiled once. It is not for concurrent use.
 type Batch struct {
 	builder Builder
 	scratch string            // "" until something is built
@@ -37,10 +36,9 @@ func (b *Batch) Close() {
 	clear(b.goRoots)
 }
 
-// Build returns the paths of a tool's programs by their names, after building
-// them when the cache does not have them. The downloaded modules are removed
-// afterwards: for all tools together they would fill tens of gigabytes. Two
-// builds at once do the work twice; both end with the same complete folder.
+// Build returns the paths of a tool's programs by their names, after building them when the cache does not have them.
+// The downloaded modules are removed afterwards: for all tools together they would fill tens of gigabytes. Two builds
+// at once do the work twice; both end with the same complete folder.
 func (b *Batch) Build(ctx context.Context, name string) (map[string]string, error) {
 	recipe, err := Load(name)
 	if err != nil {
@@ -107,9 +105,8 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 		return output(command)
 	}
 
-	// One command for all programs, so that they are compiled and linked side
-	// by side; it names each after its package. What the linker would strip is
-	// not compiled in the first place: a fifth less to keep, a tenth less time.
+	// One command for all programs, so that they are compiled and linked side by side; it names each after its package.
+	// What the linker would strip is not compiled in the first place: a fifth less to keep, a tenth less time.
 	args := []string{"build", "-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false", "-tags", strings.Join(recipe.Tags, ","),
 		"-ldflags", recipe.linkerFlags(), "-o", built + string(filepath.Separator)}
 	for _, binary := range sortedKeys(recipe.Binaries) {
@@ -158,8 +155,8 @@ func (b *Batch) prepare() error {
 	return err
 }
 
-// goRoot is the folder of a Go release: the machine's own, where it is of that
-// version, else one downloaded once for the batch.
+// goRoot is the folder of a Go release: the machine's own, where it is of that version, else one downloaded once for
+// the batch.
 func (b *Batch) goRoot(ctx context.Context, goCommand, version string) (string, error) {
 	if folder, ok := b.goRoots[version]; ok {
 		return folder, nil
@@ -185,8 +182,7 @@ func output(command *exec.Cmd) (string, error) {
 	return stdout.String(), nil
 }
 
-// majorVersion is the last element of a module's path from its second major
-// version on.
+// majorVersion is the last element of a module's path from its second major version on.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 // programName is what the go command calls the program of a package.

@@ -11,13 +11,11 @@ import (
 	"tazlab.net/castle/ci/base/copytree"
 )
 
-// ownPrefix marks what a recipe brings itself, as a replace line does that
-// names a folder.
+// ownPrefix marks what a recipe brings itself, as a replace line does that names a folder.
 const ownPrefix = "./"
 
-// keepFiles copies files and folders of a module, or of the recipe's own
-// folder, into a tool's folder. The module's are read-only and go with the
-// module cache.
+// keepFiles copies files and folders of a module, or of the recipe's own folder, into a tool's folder. The module's are
+// read-only and go with the module cache.
 func keepFiles(module, recipe, out string, files map[string]string) error {
 	for _, name := range sortedKeys(files) {
 		from := module

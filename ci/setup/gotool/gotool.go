@@ -1,11 +1,10 @@
-// Package gotool builds programs from pinned Go modules, for machines that can
-// reach a module proxy but no registry and no release page. It never picks a
-// version itself: each tool is a recipe, a folder under recipes/ that holds the
-// module and its version (recipe.yaml) and the complete, checksummed list of
-// what it is built from (go.mod.in, go.sum.in).
+// Package gotool builds programs from pinned Go modules, for machines that can reach a module proxy but no registry and
+// no release page. It never picks a version itself: each tool is a recipe, a folder under recipes/ that holds the
+// module and its version (recipe.yaml) and the complete, checksummed list of what it is built from (go.mod.in,
+// go.sum.in).
 //
-// A built tool is kept in the cache folder under the digest of its recipe, so
-// that a changed recipe builds anew and an unchanged one costs a stat.
+// A built tool is kept in the cache folder under the digest of its recipe, so that a changed recipe builds anew and an
+// unchanged one costs a stat.
 package gotool
 
 import (
@@ -33,12 +32,12 @@ import (
 //go:embed recipes
 var recipes embed.FS
 
-// buildTimeout bounds one tool's download and build. The engine, the largest,
-// takes about four minutes on two idle cores.
+// buildTimeout bounds one tool's download and build. The engine, the largest, takes about four minutes on two idle
+// cores.
 const buildTimeout = 40 * time.Minute
 
-// inSuffix marks a recipe's files: a folder with a file called go.mod would be
-// a module of its own, and go:embed leaves those out.
+// inSuffix marks a recipe's files: a folder with a file called go.mod would be a module of its own, and go:embed leaves
+// those out.
 const inSuffix = ".in"
 
 // Recipe says what a tool is built from.
@@ -47,30 +46,26 @@ type Recipe struct {
 	// Module and Version name the module that holds the programs.
 	Module  string `yaml:"module"`
 	Version string `yaml:"version"`
-	// Binaries maps each program's file name to its package, relative to
-	// Module ("." for the module's root).
+	// Binaries maps each program's file name to its package, relative to Module ("." for the module's root).
 	Binaries map[string]string `yaml:"binaries"`
-	// Files maps names below the tool's folder to files or folders that are
-	// kept there, such as a chart: of Module ("charts/metallb"), or of the
-	// recipe's own folder where they start with "./".
+	// Files maps names below the tool's folder to files or folders that are kept there, such as a chart: of Module
+	// ("charts/metallb"), or of the recipe's own folder where they start with "./".
 	Files map[string]string `yaml:"files"`
-	// Go is the toolchain's version, so that every machine builds the same
-	// programs; the Go SDK's code generator also writes it into the go.mod of
-	// modules, which the golang image of images.yaml must then satisfy.
+	// Go is the toolchain's version, so that every machine builds the same programs; the Go SDK's code generator also
+	// writes it into the go.mod of modules, which the golang image of images.yaml must then satisfy.
 	Go string `yaml:"go"`
 	// Variables are set in the programs by the linker (-X).
 	Variables map[string]string `yaml:"variables"`
 	// Tags are the build tags.
 	Tags []string `yaml:"tags"`
-	// Compiler are the Debian packages to compile C++ with, for programs that
-	// hold some; without any, there is no cgo.
+	// Compiler are the Debian packages to compile C++ with, for programs that hold some; without any, there is no cgo.
 	Compiler []string `yaml:"compiler"`
 
 	digest string
 }
 
-// Load reads an embedded recipe. It fails when there is none of that name or
-// when the pinned version is not the one that go.mod.in requires.
+// Load reads an embedded recipe. It fails when there is none of that name or when the pinned version is not the one
+// that go.mod.in requires.
 func Load(name string) (Recipe, error) {
 	folder := path.Join("recipes", name)
 	data, err := recipes.ReadFile(path.Join(folder, "recipe.yaml"))
@@ -130,11 +125,10 @@ func digestOf(folder string) (string, error) {
 type Builder struct {
 	// Cache is the folder that built tools are kept in; it is created.
 	Cache string
-	// Scratch is the folder of the compiler's cache, kept for the next build.
-	// Empty: a folder that lives as long as a Batch.
+	// Scratch is the folder of the compiler's cache, kept for the next build. Empty: a folder that lives as long as a
+	// Batch.
 	Scratch string
-	// Install installs Debian packages that are missing: a compiler, for the few
-	// recipes that need one.
+	// Install installs Debian packages that are missing: a compiler, for the few recipes that need one.
 	Install func(ctx context.Context, packages ...string) error
 	// Log gets a line when a build starts and ends. Nil: no lines.
 	Log io.Writer
@@ -158,15 +152,14 @@ func (r Recipe) linkerFlags() string {
 		flags = append(flags, "-X", name+"="+r.Variables[name])
 	}
 	if len(r.Compiler) > 0 && runtime.GOOS == "linux" {
-		// One program for every root: against this machine's libraries it would
-		// not start where those are older.
+		// One program for every root: against this machine's libraries it would not start where those are older.
 		flags = append(flags, "-extldflags=-static")
 	}
 	return strings.Join(flags, " ")
 }
 
-// cgo are the variables for the go command. Debug information would be thrown
-// away by the linker; leaving it out spares a fifth of a C++ library's time.
+// cgo are the variables for the go command. Debug information would be thrown away by the linker; leaving it out spares
+// a fifth of a C++ library's time.
 func (r Recipe) cgo() []string {
 	if len(r.Compiler) == 0 {
 		return []string{"CGO_ENABLED=0"}
@@ -213,8 +206,7 @@ func writeRecipe(name, dest string) error {
 	})
 }
 
-// removeReadOnly removes a folder that holds a Go module cache, whose folders
-// are read-only.
+// removeReadOnly removes a folder that holds a Go module cache, whose folders are read-only.
 func removeReadOnly(dir string) {
 	_ = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {

@@ -39,8 +39,8 @@ func TestAProgramTellsTheVersionThatItIsBuiltFrom(t *testing.T) {
 	}
 }
 
-// What k8s.io/kubernetes takes from folders of its own repository is published
-// as modules of the same minor and patch version.
+// What k8s.io/kubernetes takes from folders of its own repository is published as modules of the same minor and patch
+// version.
 func TestKubernetesIsBuiltWithItsOwnStagingModules(t *testing.T) {
 	recipe, err := Load("kubernetes")
 	if err != nil {

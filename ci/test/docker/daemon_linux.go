@@ -17,12 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startDeadline bounds the time until the daemon answers; it takes one to three
-// seconds.
+// startDeadline bounds the time until the daemon answers; it takes one to three seconds.
 const startDeadline = time.Minute
 
-// Packages are the Debian packages that a daemon needs. Where a dockerd is
-// installed, docker.io is not needed.
+// Packages are the Debian packages that a daemon needs. Where a dockerd is installed, docker.io is not needed.
 var Packages = []string{"docker.io", "slirp4netns"}
 
 // CannotStartError says that this machine does not let a Docker daemon run.
@@ -48,9 +46,8 @@ type Daemon struct {
 	network *process
 }
 
-// Start starts a daemon that keeps everything in a new folder below parent,
-// which should be on a disk: images and containers go there. It needs root,
-// dockerd and slirp4netns. A *CannotStartError means that the machine refuses.
+// Start starts a daemon that keeps everything in a new folder below parent, which should be on a disk: images and
+// containers go there. It needs root, dockerd and slirp4netns. A *CannotStartError means that the machine refuses.
 func Start(ctx context.Context, parent string) (_ *Daemon, err error) {
 	for _, program := range []string{"dockerd", "runc", "slirp4netns"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -98,8 +95,7 @@ func (d *Daemon) Host() string { return "unix://" + d.socket() }
 
 func (d *Daemon) socket() string { return d.path("docker.sock") }
 
-// configure writes daemon.json, and the names under which the test binary is
-// called by what it starts.
+// configure writes daemon.json, and the names under which the test binary is called by what it starts.
 func (d *Daemon) configure() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -133,8 +129,8 @@ func (d *Daemon) configure() error {
 	return os.WriteFile(d.path(configName), text, 0o644)
 }
 
-// enter starts the daemon's process in its namespaces. It becomes dockerd when
-// the file that it returns is closed: by then the network must be there.
+// enter starts the daemon's process in its namespaces. It becomes dockerd when the file that it returns is closed: by
+// then the network must be there.
 func (d *Daemon) enter() (networked *os.File, err error) {
 	log, err := os.Create(d.path(logName))
 	if err != nil {
@@ -187,9 +183,8 @@ func (d *Daemon) wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends the daemon and everything in it, and removes what it left. Nothing
-// is asked to end: no file that they write is kept, and the kernel takes a
-// process namespace down with its first process.
+// Stop ends the daemon and everything in it, and removes what it left. Nothing is asked to end: no file that they write
+// is kept, and the kernel takes a process namespace down with its first process.
 func (d *Daemon) Stop() error {
 	for _, process := range []*process{d.docker, d.network} {
 		if process != nil {
@@ -207,9 +202,8 @@ type process struct {
 	err   error
 }
 
-// startProcess starts a child. It does so on an operating system thread that
-// lives as long as the child: the kernel takes the end of that thread for the
-// parent's.
+// startProcess starts a child. It does so on an operating system thread that lives as long as the child: the kernel
+// takes the end of that thread for the parent's.
 func startProcess(command *exec.Cmd) (*process, error) {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}

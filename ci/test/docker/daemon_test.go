@@ -15,8 +15,7 @@ import (
 	"tazlab.net/castle/ci/test/needs"
 )
 
-// newDaemon starts a daemon for one test, and makes docker and whatever calls it
-// talk to that one.
+// newDaemon starts a daemon for one test, and makes docker and whatever calls it talk to that one.
 func newDaemon(t *testing.T) *Daemon {
 	t.Helper()
 	needs.Root(t, "to start a Docker daemon in namespaces of its own")

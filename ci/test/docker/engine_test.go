@@ -45,8 +45,7 @@ func imageList(t *testing.T) images.List {
 	return list
 }
 
-// newMirror serves stand-ins of all images on this machine's loopback address
-// and returns the port.
+// newMirror serves stand-ins of all images on this machine's loopback address and returns the port.
 func newMirror(t *testing.T, cache string, list images.List) int {
 	t.Helper()
 	start := time.Now()
@@ -85,8 +84,7 @@ func newMirror(t *testing.T, cache string, list images.List) int {
 	}
 }
 
-// loadEngine makes the engine's image and loads it under the name that the
-// dagger CLI asks Docker for.
+// loadEngine makes the engine's image and loads it under the name that the dagger CLI asks Docker for.
 func loadEngine(t *testing.T, own daggerengine.Engine, list images.List) {
 	t.Helper()
 	official, err := list.Get("engine")
@@ -137,8 +135,8 @@ func toolchain(list images.List, port int) func(context.Context) (v1.Image, erro
 	}
 }
 
-// configureEngine writes a user's configuration for engines that the dagger CLI
-// starts: the mirror, and this machine's extra CA certificates.
+// configureEngine writes a user's configuration for engines that the dagger CLI starts: the mirror, and this machine's
+// extra CA certificates.
 func configureEngine(t *testing.T, list images.List, port int) {
 	t.Helper()
 	home := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"tazlab.net/castle/ci/base/filelock"
 )
 
-// folder holds all files of one daemon. Its lock is held as long as the process
-// that started the daemon lives, however that ends.
+// folder holds all files of one daemon. Its lock is held as long as the process that started the daemon lives, however
+// that ends.
 type folder struct {
 	name   string
 	unlock func() error
@@ -43,8 +43,7 @@ func (f folder) remove() error {
 	return errors.Join(removeCgroups(f.cgroup()), os.RemoveAll(f.name), f.unlock())
 }
 
-// removeAbandoned removes what tests left that were killed. Their daemons were
-// killed with them.
+// removeAbandoned removes what tests left that were killed. Their daemons were killed with them.
 func removeAbandoned(parent string) error {
 	names, err := filepath.Glob(filepath.Join(parent, folderPattern))
 	if err != nil {
@@ -65,8 +64,7 @@ func removeAbandoned(parent string) error {
 	return nil
 }
 
-// removeCgroups removes the groups of this name with those below them, in each
-// hierarchy.
+// removeCgroups removes the groups of this name with those below them, in each hierarchy.
 func removeCgroups(name string) error {
 	var failed []error
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {

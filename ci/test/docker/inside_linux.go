@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names under which the test binary is called for something else than
-// tests, and the files of a daemon's folder that both sides know.
+// The names under which the test binary is called for something else than tests, and the files of a daemon's folder
+// that both sides know.
 const (
 	insideName  = "castle-dockerd"
 	wrapperName = "castle-runc"
@@ -20,8 +20,8 @@ const (
 	logName    = "dockerd.log"
 )
 
-// Main returns at once in a test run. Called under one of the other names, it
-// does what that name is for and ends the process.
+// Main returns at once in a test run. Called under one of the other names, it does what that name is for and ends the
+// process.
 func Main() {
 	var err error
 	switch filepath.Base(os.Args[0]) {
@@ -36,8 +36,8 @@ func Main() {
 	os.Exit(1)
 }
 
-// becomeDockerd runs as the first process of the new namespaces. It waits for
-// the network, mounts what belongs to the namespaces, and becomes dockerd.
+// becomeDockerd runs as the first process of the new namespaces. It waits for the network, mounts what belongs to the
+// namespaces, and becomes dockerd.
 func becomeDockerd(folder string) error {
 	dockerd, err := exec.LookPath("dockerd")
 	if err != nil {
@@ -54,8 +54,8 @@ func becomeDockerd(folder string) error {
 	return unix.Exec(dockerd, []string{dockerd, "--config-file=" + filepath.Join(folder, configName)}, os.Environ())
 }
 
-// mountOwn hides the machine's /proc, /run and resolver. /run holds the sockets
-// of the machine's own containerd and Docker, whose names are fixed.
+// mountOwn hides the machine's /proc, /run and resolver. /run holds the sockets of the machine's own containerd and
+// Docker, whose names are fixed.
 func mountOwn(folder string) error {
 	resolver := filepath.Join(folder, "resolv.conf")
 	if err := os.WriteFile(resolver, []byte("nameserver "+nameserver+"\n"), 0o644); err != nil {

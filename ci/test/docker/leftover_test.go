@@ -17,8 +17,7 @@ import (
 	"tazlab.net/castle/ci/test/needs"
 )
 
-// parentVariable tells a copy of this test binary, which is to be killed, where
-// to start a daemon.
+// parentVariable tells a copy of this test binary, which is to be killed, where to start a daemon.
 const parentVariable = "CASTLE_DOCKERTEST_PARENT"
 
 func TestADaemonLeavesNothingBehindAndTheMachinesNetworkAlone(t *testing.T) {

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// HostAddress is where containers find what listens on this machine's
-	// 127.0.0.1, and nameserver where they find its name server: slirp4netns's
-	// own addresses.
+	// HostAddress is where containers find what listens on this machine's 127.0.0.1, and nameserver where they find its
+	// name server: slirp4netns's own addresses.
 	HostAddress = "10.0.2.2"
 	nameserver  = "10.0.2.3"
 
@@ -22,8 +21,7 @@ const (
 	networkDeadline = 20 * time.Second
 )
 
-// joinNetwork connects the network namespace of a process with the world, as
-// long as the process that it returns lives.
+// joinNetwork connects the network namespace of a process with the world, as long as the process that it returns lives.
 func joinNetwork(ctx context.Context, pid int, logFile string) (*process, error) {
 	log, err := os.Create(logFile)
 	if err != nil {

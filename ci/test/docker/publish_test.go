@@ -21,8 +21,7 @@ import (
 	"tazlab.net/castle/ci/test/world"
 )
 
-// publishDeadline bounds the first call, which compiles the module and castle's
-// program in an empty cache.
+// publishDeadline bounds the first call, which compiles the module and castle's program in an empty cache.
 const publishDeadline = 15 * time.Minute
 
 func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {

@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysResource is the capability that build machines withhold most often. A
-// privileged container asks for every capability that the kernel knows, and
-// runc refuses to start one that it cannot give them.
+// sysResource is the capability that build machines withhold most often. A privileged container asks for every
+// capability that the kernel knows, and runc refuses to start one that it cannot give them.
 const sysResource = "CAP_SYS_RESOURCE"
 
 // lacksSysResource tells whether no process started here can have it.
@@ -27,8 +26,8 @@ func lacksSysResource() (bool, error) {
 	return has == 0, nil
 }
 
-// becomeRunc takes the capability out of the file that the command line names,
-// where it starts a process, and becomes runc.
+// becomeRunc takes the capability out of the file that the command line names, where it starts a process, and becomes
+// runc.
 func becomeRunc(args []string) error {
 	if file := processFile(args); file != "" {
 		if err := dropCapability(file, sysResource); err != nil {
@@ -42,8 +41,8 @@ func becomeRunc(args []string) error {
 	return unix.Exec(runc, append([]string{runc}, args...), os.Environ())
 }
 
-// processFile is the file with the capabilities of the process that a runc
-// command line starts: the bundle's config.json, or what exec is told to read.
+// processFile is the file with the capabilities of the process that a runc command line starts: the bundle's
+// config.json, or what exec is told to read.
 func processFile(args []string) string {
 	value := func(names ...string) string {
 		for i, arg := range args {
@@ -68,9 +67,8 @@ func processFile(args []string) string {
 	}
 }
 
-// dropCapability removes a capability from all sets of the process in an OCI
-// runtime configuration (config.json) or in a process alone. Everything else in
-// the file keeps its value.
+// dropCapability removes a capability from all sets of the process in an OCI runtime configuration (config.json) or in
+// a process alone. Everything else in the file keeps its value.
 func dropCapability(file, capability string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -30,8 +30,7 @@ func castle(t *testing.T, args ...string) (output string, exit int) {
 	return string(out), command.ProcessState.ExitCode()
 }
 
-// engineCommand runs `castle engine` on the engine that the tests use. It skips
-// where that is not castle's own.
+// engineCommand runs `castle engine` on the engine that the tests use. It skips where that is not castle's own.
 func engineCommand(t *testing.T, verb string) (output string, exit int) {
 	t.Helper()
 	if !ownEngine() {

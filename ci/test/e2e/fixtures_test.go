@@ -8,16 +8,14 @@ import (
 	"tazlab.net/castle/ci/test/world"
 )
 
-// newBlog is a clean working tree with this repository's blog and one commit at
-// a fixed time.
+// newBlog is a clean working tree with this repository's blog and one commit at a fixed time.
 func newBlog(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "blog"), os.DirFS(filepath.Join(root(t), "blog"))); err != nil {
 		t.Fatal(err)
 	}
-	// What Hugo left in the checkout is ignored there; here it would be
-	// committed.
+	// What Hugo left in the checkout is ignored there; here it would be committed.
 	for _, made := range []string{"public", "resources", ".hugo_build.lock"} {
 		if err := os.RemoveAll(filepath.Join(dir, "blog", made)); err != nil {
 			t.Fatal(err)

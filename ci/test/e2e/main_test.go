@@ -1,6 +1,5 @@
-// Package e2e calls castle's functions as a user does: by `dagger call`, on a
-// real engine, against a real registry and a real Git remote on this machine's
-// loopback addresses.
+// Package e2e calls castle's functions as a user does: by `dagger call`, on a real engine, against a real registry and
+// a real Git remote on this machine's loopback addresses.
 package e2e
 
 import (
@@ -16,8 +15,7 @@ import (
 	"time"
 )
 
-// transcript is all that the dagger command printed in all tests: the place to
-// look for secrets in.
+// transcript is all that the dagger command printed in all tests: the place to look for secrets in.
 var transcript lockedBuffer
 
 func TestMain(m *testing.M) {
@@ -28,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// callTimeout bounds one `dagger call`. The first in an empty cache compiles the
-// module and castle's program, some minutes on two cores.
+// callTimeout bounds one `dagger call`. The first in an empty cache compiles the module and castle's program, some
+// minutes on two cores.
 const callTimeout = 15 * time.Minute
 
 // outcome is what a call printed and how it ended.

@@ -201,8 +201,7 @@ func TestTheFindingsOfABlogAreAFileAndABaselineThatItPasses(t *testing.T) {
 	}
 }
 
-// untouched makes sure that neither the registry nor the GitOps repository
-// changed.
+// untouched makes sure that neither the registry nor the GitOps repository changed.
 func untouched(t *testing.T, w *world.World) {
 	t.Helper()
 	if commits := w.Commits(t, "main"); len(commits) != 1 {

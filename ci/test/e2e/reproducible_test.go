@@ -8,9 +8,8 @@ import (
 	"tazlab.net/castle/ci/test/world"
 )
 
-// TestTheSameCommitGivesTheSameDigestWithAColdCache publishes this blog and the
-// sites of other people, removes all that the engine cached, and publishes each
-// again from another clone. All of them stand in one test, since with an empty
+// TestTheSameCommitGivesTheSameDigestWithAColdCache publishes this blog and the sites of other people, removes all that
+// the engine cached, and publishes each again from another clone. All of them stand in one test, since with an empty
 // cache castle has to be compiled again.
 func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 	if !ownEngine() {
@@ -39,8 +38,8 @@ func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 	}
 }
 
-// mustBeTheSame makes sure that a commit that was built again is the published
-// image, and that the builds are equal unless something makes them vary.
+// mustBeTheSame makes sure that a commit that was built again is the published image, and that the builds are equal
+// unless something makes them vary.
 func mustBeTheSame(t *testing.T, first, second report.Result, varies string) {
 	t.Helper()
 	if second.Image.Digest != first.Image.Digest || !second.Image.AlreadyThere || (second.Image.BuildDigest != "") != (varies != "") {
@@ -48,8 +47,8 @@ func mustBeTheSame(t *testing.T, first, second report.Result, varies string) {
 	}
 }
 
-// TestACommitWhoseBuildsDifferIsPublishedOnce builds a site that shows the time.
-// Reading the status rewrites the index, so that the second call builds anew.
+// TestACommitWhoseBuildsDifferIsPublishedOnce builds a site that shows the time. Reading the status rewrites the index,
+// so that the second call builds anew.
 func TestACommitWhoseBuildsDifferIsPublishedOnce(t *testing.T) {
 	w, source := world.New(t), newSite(t, map[string]string{
 		"hugo.toml":          "baseURL = 'https://example.org/'\ntitle = 'Clock'\n",

@@ -16,9 +16,8 @@ import (
 	"tazlab.net/castle/ci/test/world"
 )
 
-// TestNoSecretIsLeftAnywhere publishes with canaries for secrets, once well and
-// once badly, and looks for them in everything that was printed, pushed,
-// committed or kept.
+// TestNoSecretIsLeftAnywhere publishes with canaries for secrets, once well and once badly, and looks for them in
+// everything that was printed, pushed, committed or kept.
 func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	began := time.Now().Add(-time.Second)
 	w, source := world.New(t), newBlog(t)
@@ -57,8 +56,8 @@ func ownEngine() bool {
 	return cache != "" && os.Getenv("_EXPERIMENTAL_DAGGER_RUNNER_HOST") == "unix://"+filepath.Join(cache, "engine/run/dagger/engine.sock")
 }
 
-// lookInFolder shows look every file that is not older than since, and what is
-// in it where it is compressed. It returns how many there were.
+// lookInFolder shows look every file that is not older than since, and what is in it where it is compressed. It returns
+// how many there were.
 func lookInFolder(t *testing.T, folder string, since time.Time, look func(place string, data []byte)) int {
 	t.Helper()
 	// Beyond this size a file is an image's layer or a compiled program.

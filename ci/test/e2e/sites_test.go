@@ -16,8 +16,7 @@ type publishedSite struct {
 	first report.Result
 }
 
-// chosenSites are a few, or all of them where CASTLE_SITES says so, as
-// `make test-sites` does.
+// chosenSites are a few, or all of them where CASTLE_SITES says so, as `make test-sites` does.
 func chosenSites(t *testing.T) []realsites.Site {
 	t.Helper()
 	switch wanted := os.Getenv("CASTLE_SITES"); wanted {
@@ -46,8 +45,7 @@ func writeSite(t *testing.T, site realsites.Site) string {
 	return dir
 }
 
-// publishSite publishes a site and looks at its pages in a browser, behind the
-// headers that were fitted to it.
+// publishSite publishes a site and looks at its pages in a browser, behind the headers that were fitted to it.
 func publishSite(t *testing.T, w *world.World, site realsites.Site) *publishedSite {
 	t.Helper()
 	source := writeSite(t, site)

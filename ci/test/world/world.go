@@ -1,6 +1,5 @@
-// Package world is a registry and a Git remote for one test that publishes
-// into them by `dagger call`; it is for tests only, and listens on loopback
-// addresses alone.
+// Package world is a registry and a Git remote for one test that publishes into them by `dagger call`; it is for tests
+// only, and listens on loopback addresses alone.
 package world
 
 import (
@@ -23,8 +22,7 @@ import (
 // ManifestPath is where the GitOps repository names the image.
 const ManifestPath = "apps/base/hugo-blog/hugo-blog.yaml"
 
-// World is a registry and a Git remote, each guarded by a canary: a password
-// that must not turn up anywhere else.
+// World is a registry and a Git remote, each guarded by a canary: a password that must not turn up anywhere else.
 type World struct {
 	RegistryPassword, GitToken string
 	// RegistryDir and GitDir are the folders that hold everything.
@@ -145,8 +143,7 @@ func (w *World) DigestAt(t *testing.T, tag string) string {
 	return response.Header.Get("Docker-Content-Digest")
 }
 
-// CommitAll commits everything in a working tree, by the same author at the
-// same time, and returns the commit.
+// CommitAll commits everything in a working tree, by the same author at the same time, and returns the commit.
 func CommitAll(t *testing.T, dir, subject string) string {
 	t.Helper()
 	Git(t, dir, "add", "--all")
