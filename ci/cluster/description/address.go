@@ -4,9 +4,25 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"regexp"
 	"strings"
+
+	"tazlab.net/castle/ci/base/strictyaml"
 )
+
+// grammar is how a description is read.
+var grammar = strictyaml.Schema{Facts: facts, Texts: map[reflect.Type]strictyaml.Text{
+	addressType: {What: "one address such as 192.168.1.10", Read: func(text string) (any, string) { return asAny(readAddress(text)) }},
+	prefixType:  {What: "one subnet such as 192.168.1.0/24", Read: func(text string) (any, string) { return asAny(readPrefix(text)) }},
+}}
+
+var (
+	addressType = reflect.TypeFor[netip.Addr]()
+	prefixType  = reflect.TypeFor[netip.Prefix]()
+)
+
+func asAny[T any](value T, problem string) (any, string) { return value, problem }
 
 var leadingZero = regexp.MustCompile(`(^|\.)0+([0-9])`)
 

@@ -11,18 +11,18 @@ const smallest = 28
 
 func (k *checker) network() {
 	n := k.c.Network
-	if k.has("network.subnet") && n.Subnet.Bits() > smallest {
-		k.mistake("network.subnet", "%s is too small for nodes, virtual IP and pool; use a /%d or a larger one", n.Subnet, smallest)
+	if k.Has("network.subnet") && n.Subnet.Bits() > smallest {
+		k.Mistake("network.subnet", "%s is too small for nodes, virtual IP and pool; use a /%d or a larger one", n.Subnet, smallest)
 	}
 	k.inSubnet("network.gateway", n.Gateway)
-	if k.has("network.dns") && len(n.DNS) == 0 {
+	if k.Has("network.dns") && len(n.DNS) == 0 {
 		k.empty("network.dns")
 	}
 	seen := map[netip.Addr]bool{}
 	for i, a := range n.DNS {
 		path := fmt.Sprintf("network.dns[%d]", i)
-		if k.has(path) && seen[a] {
-			k.mistake(path, "%s stands in the list already; remove it", a)
+		if k.Has(path) && seen[a] {
+			k.Mistake(path, "%s stands in the list already; remove it", a)
 		}
 		seen[a] = true
 	}
@@ -39,8 +39,8 @@ func (k *checker) network() {
 
 // inSubnet checks that an address is one of the subnet's that a host may have.
 func (k *checker) inSubnet(path string, a netip.Addr) bool {
-	if !k.has(path) || !k.has("network.subnet") {
-		return k.has(path)
+	if !k.Has(path) || !k.Has("network.subnet") {
+		return k.Has(path)
 	}
 	subnet := k.c.Network.Subnet
 	switch {
@@ -55,11 +55,11 @@ func (k *checker) inSubnet(path string, a netip.Addr) bool {
 		if proposal == subnet.Addr() || proposal == lastAddress(subnet) {
 			fix = "; write one of its addresses" + k.free(subnet.Addr())
 		}
-		k.mistake(path, "%s is outside %s%s", a, subnet, fix)
+		k.Mistake(path, "%s is outside %s%s", a, subnet, fix)
 	case a == subnet.Addr():
-		k.mistake(path, "%s is the network address of %s; use another one%s", a, subnet, k.free(a))
+		k.Mistake(path, "%s is the network address of %s; use another one%s", a, subnet, k.free(a))
 	case a == lastAddress(subnet):
-		k.mistake(path, "%s is the broadcast address of %s; use another one%s", a, subnet, k.free(subnet.Addr()))
+		k.Mistake(path, "%s is the broadcast address of %s; use another one%s", a, subnet, k.free(subnet.Addr()))
 	default:
 		return true
 	}
@@ -73,14 +73,14 @@ func (k *checker) alone(path string, a netip.Addr, owner string) {
 			return
 		}
 		if u.address == a {
-			k.mistake(path, "%s belongs to %s already; use a free one%s", a, u.owner, k.free(a))
+			k.Mistake(path, "%s belongs to %s already; use a free one%s", a, u.owner, k.free(a))
 			return
 		}
 	}
 }
 
 func (k *checker) pool() {
-	if !k.has("loadBalancer.pool") {
+	if !k.Has("loadBalancer.pool") {
 		return
 	}
 	if len(k.c.LoadBalancer.Pool) == 0 {
@@ -91,7 +91,7 @@ func (k *checker) pool() {
 		path := fmt.Sprintf("loadBalancer.pool[%d]", i)
 		s, problem := readPool(text)
 		if problem != "" {
-			k.mistake(path, "%s", problem)
+			k.Mistake(path, "%s", problem)
 			continue
 		}
 		spans[i] = s
@@ -105,19 +105,19 @@ func (k *checker) pool() {
 			}
 		}
 		if len(inside) > 0 {
-			k.mistake(path, "%s contains %s; choose a range that only MetalLB uses",
+			k.Mistake(path, "%s contains %s; choose a range that only MetalLB uses",
 				text, strings.Join(inside, "; "))
 		}
 		for j, other := range spans[:i] {
 			if other.first.IsValid() && s.overlaps(other) {
-				k.mistake(path, "%s overlaps loadBalancer.pool[%d], %s; keep one of them", text, j, k.c.LoadBalancer.Pool[j])
+				k.Mistake(path, "%s overlaps loadBalancer.pool[%d], %s; keep one of them", text, j, k.c.LoadBalancer.Pool[j])
 			}
 		}
 	}
 }
 
 func (k *checker) poolInSubnet(path, text string, s span) bool {
-	if !k.has("network.subnet") {
+	if !k.Has("network.subnet") {
 		return true
 	}
 	subnet := k.c.Network.Subnet
@@ -129,9 +129,9 @@ func (k *checker) poolInSubnet(path, text string, s span) bool {
 		} else {
 			fix = "; write a range of its addresses"
 		}
-		k.mistake(path, "%s is outside %s%s", text, subnet, fix)
+		k.Mistake(path, "%s is outside %s%s", text, subnet, fix)
 	case s.contains(subnet.Addr()) || s.contains(lastAddress(subnet)):
-		k.mistake(path, "%s contains the network or broadcast address of %s; leave %s and %s out",
+		k.Mistake(path, "%s contains the network or broadcast address of %s; leave %s and %s out",
 			text, subnet, subnet.Addr(), lastAddress(subnet))
 	default:
 		return true
@@ -153,33 +153,33 @@ func (k *checker) internalNetworks() {
 	}
 	// The internal networks have defaults, so they are checked even where the file does not name them.
 	list := []network{}
-	if k.has("network.subnet") {
+	if k.Has("network.subnet") {
 		list = append(list, network{"network.subnet", k.c.Network.Subnet})
 	}
 	for _, n := range []network{{"kubernetes.podSubnet", k.c.Kubernetes.PodSubnet}, {"kubernetes.serviceSubnet", k.c.Kubernetes.ServiceSubnet}} {
-		if k.broken[n.path] {
+		if k.Broken(n.path) {
 			continue
 		}
 		for _, other := range list {
 			if n.prefix.Overlaps(other.prefix) {
-				k.mistake(n.path, "%s overlaps %s, %s; choose a range of its own, such as %s", n.prefix, other.path, other.prefix,
+				k.Mistake(n.path, "%s overlaps %s, %s; choose a range of its own, such as %s", n.prefix, other.path, other.prefix,
 					separate(n.prefix.Bits(), k.c.Network.Subnet, k.c.Kubernetes.PodSubnet, k.c.Kubernetes.ServiceSubnet))
 				break
 			}
 		}
 		list = append(list, n)
 	}
-	if pods := k.c.Kubernetes.PodSubnet; !k.broken["kubernetes.podSubnet"] {
+	if pods := k.c.Kubernetes.PodSubnet; !k.Broken("kubernetes.podSubnet") {
 		if room := 1 << max(nodePods-pods.Bits(), 0); pods.Bits() > nodePods || room < len(k.c.Nodes) {
-			k.mistake("kubernetes.podSubnet", "%s is too small: each of the %d nodes takes a /%d of it; write a /16", pods, len(k.c.Nodes), nodePods)
+			k.Mistake("kubernetes.podSubnet", "%s is too small: each of the %d nodes takes a /%d of it; write a /16", pods, len(k.c.Nodes), nodePods)
 		}
 	}
-	if services := k.c.Kubernetes.ServiceSubnet; !k.broken["kubernetes.serviceSubnet"] {
+	if services := k.c.Kubernetes.ServiceSubnet; !k.Broken("kubernetes.serviceSubnet") {
 		switch {
 		case services.Bits() < largestServices:
-			k.mistake("kubernetes.serviceSubnet", "%s is larger than the API server takes; write a /%d or a smaller one", services, largestServices)
+			k.Mistake("kubernetes.serviceSubnet", "%s is larger than the API server takes; write a /%d or a smaller one", services, largestServices)
 		case services.Bits() > nodePods:
-			k.mistake("kubernetes.serviceSubnet", "%s is too small for a cluster's Services; write a /%d or a larger one", services, nodePods)
+			k.Mistake("kubernetes.serviceSubnet", "%s is too small for a cluster's Services; write a /%d or a larger one", services, nodePods)
 		}
 	}
 }

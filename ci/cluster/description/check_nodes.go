@@ -4,36 +4,36 @@ import "fmt"
 
 func (k *checker) nodes() {
 	ids := k.c.VMIDs
-	ranged := k.has("vmIDs.first") && k.has("vmIDs.last")
+	ranged := k.Has("vmIDs.first") && k.Has("vmIDs.last")
 	switch {
 	case !ranged:
 	case ids.First > ids.Last:
-		k.mistake("vmIDs", "%d to %d is reversed; did you mean {first: %d, last: %d}?", ids.First, ids.Last, ids.Last, ids.First)
+		k.Mistake("vmIDs", "%d to %d is reversed; did you mean {first: %d, last: %d}?", ids.First, ids.Last, ids.Last, ids.First)
 		ranged = false
 	case ids.First < firstID || ids.Last > lastID:
-		k.mistake("vmIDs", "%d to %d is not within Proxmox's ids, %d to %d; choose a range there", ids.First, ids.Last, firstID, lastID)
+		k.Mistake("vmIDs", "%d to %d is not within Proxmox's ids, %d to %d; choose a range there", ids.First, ids.Last, firstID, lastID)
 	case ids.Last-ids.First+1 < len(k.c.Nodes):
-		k.mistake("vmIDs", "%d to %d has %d ids for %d nodes; make it larger, such as last: %d",
+		k.Mistake("vmIDs", "%d to %d has %d ids for %d nodes; make it larger, such as last: %d",
 			ids.First, ids.Last, ids.Last-ids.First+1, len(k.c.Nodes), ids.First+len(k.c.Nodes)-1)
 	}
 	names, taken := map[string]int{}, map[int]int{}
 	for i, n := range k.c.Nodes {
 		at := func(field string) string { return fmt.Sprintf("nodes[%d].%s", i, field) }
 		k.dnsLabel(at("name"), n.Name)
-		if first, twice := names[n.Name]; twice && k.has(at("name")) {
-			k.mistake(at("name"), "%s is the name of nodes[%d] already; give it one of its own", n.Name, first)
+		if first, twice := names[n.Name]; twice && k.Has(at("name")) {
+			k.Mistake(at("name"), "%s is the name of nodes[%d] already; give it one of its own", n.Name, first)
 		} else {
 			names[n.Name] = i
 		}
 		k.dnsLabel(at("host"), n.Host)
-		if k.has(at("vmID")) {
+		if k.Has(at("vmID")) {
 			if first, twice := taken[n.VMID]; twice {
-				k.mistake(at("vmID"), "%d is the id of %s already; use a free one%s", n.VMID, nodeLabel(first, k.c.Nodes[first]), k.freeID(ranged))
+				k.Mistake(at("vmID"), "%d is the id of %s already; use a free one%s", n.VMID, nodeLabel(first, k.c.Nodes[first]), k.freeID(ranged))
 			} else {
 				taken[n.VMID] = i
 			}
 			if ranged && (n.VMID < ids.First || n.VMID > ids.Last) {
-				k.mistake(at("vmID"), "%d is outside the cluster's range, %d to %d; use an id of it%s", n.VMID, ids.First, ids.Last, k.freeID(ranged))
+				k.Mistake(at("vmID"), "%d is outside the cluster's range, %d to %d; use an id of it%s", n.VMID, ids.First, ids.Last, k.freeID(ranged))
 			}
 		}
 		k.size(i, n)
@@ -65,17 +65,17 @@ func (k *checker) size(i int, n Node) {
 		least = minima[RoleWorker]
 	}
 	as := map[string]string{RoleControlPlane: " for a control plane", RoleWorker: " for a worker"}[n.Role]
-	if k.has(at("cores")) && n.Cores < least.cores {
-		k.mistake(at("cores"), "%d is too few%s; Talos needs at least %d", n.Cores, as, least.cores)
+	if k.Has(at("cores")) && n.Cores < least.cores {
+		k.Mistake(at("cores"), "%d is too few%s; Talos needs at least %d", n.Cores, as, least.cores)
 	}
-	if k.has(at("memory")) && n.Memory < least.memory {
+	if k.Has(at("memory")) && n.Memory < least.memory {
 		fix := ""
 		if n.Memory > 0 && n.Memory <= 256 {
 			fix = fmt.Sprintf("; it is counted in MiB, did you mean %d?", n.Memory*1024)
 		}
-		k.mistake(at("memory"), "%d MiB is too little%s; Talos needs at least %d%s", n.Memory, as, least.memory, fix)
+		k.Mistake(at("memory"), "%d MiB is too little%s; Talos needs at least %d%s", n.Memory, as, least.memory, fix)
 	}
-	if !k.has(at("disks")) {
+	if !k.Has(at("disks")) {
 		return
 	}
 	if len(n.Disks) == 0 {
@@ -84,18 +84,18 @@ func (k *checker) size(i int, n Node) {
 	for j, d := range n.Disks {
 		path := at(fmt.Sprintf("disks[%d].size", j))
 		switch {
-		case !k.has(path):
+		case !k.Has(path):
 		case j == 0 && d.Size < least.disk:
-			k.mistake(path, "%d GiB is too small for Talos; write at least %d", d.Size, least.disk)
+			k.Mistake(path, "%d GiB is too small for Talos; write at least %d", d.Size, least.disk)
 		case d.Size < 1:
-			k.mistake(path, "%d GiB is no size; write at least 1", d.Size)
+			k.Mistake(path, "%d GiB is no size; write at least 1", d.Size)
 		}
 	}
 }
 
 // rolesKnown says whether every node has a role, without which nothing can be said of how many there are of each.
 func (k *checker) rolesKnown() bool {
-	return k.has("nodes") && len(k.c.ControlPlanes())+len(k.c.Workers()) == len(k.c.Nodes)
+	return k.Has("nodes") && len(k.c.ControlPlanes())+len(k.c.Workers()) == len(k.c.Nodes)
 }
 
 func (k *checker) roles() {
@@ -105,11 +105,11 @@ func (k *checker) roles() {
 	}
 	switch {
 	case controlPlanes == 0:
-		k.mistake("nodes", "has no control plane; give three nodes the role %s", RoleControlPlane)
+		k.Mistake("nodes", "has no control plane; give three nodes the role %s", RoleControlPlane)
 	case controlPlanes%2 == 0:
-		k.mistake("nodes", "has %d control planes; etcd's quorum needs an odd number: %d or %d", controlPlanes, controlPlanes-1, controlPlanes+1)
+		k.Mistake("nodes", "has %d control planes; etcd's quorum needs an odd number: %d or %d", controlPlanes, controlPlanes-1, controlPlanes+1)
 	}
 	if workers == 0 {
-		k.mistake("nodes", "has no worker; Longhorn and the workloads need at least one node of the role %s", RoleWorker)
+		k.Mistake("nodes", "has no worker; Longhorn and the workloads need at least one node of the role %s", RoleWorker)
 	}
 }

@@ -12,14 +12,14 @@ var scpForm = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):(.+)$`)
 func (k *checker) proxmox() {
 	p, ids := k.c.Proxmox, k.c.VMIDs
 	if u := k.web("proxmox.url", p.URL, false); u != nil && strings.Trim(u.Path, "/") != "" {
-		k.mistake("proxmox.url", "%s has a path; did you mean %s://%s/?", p.URL, u.Scheme, u.Host)
+		k.Mistake("proxmox.url", "%s has a path; did you mean %s://%s/?", p.URL, u.Scheme, u.Host)
 	}
-	if k.has("proxmox.template") {
+	if k.Has("proxmox.template") {
 		switch {
 		case p.Template < firstID || p.Template > lastID:
-			k.mistake("proxmox.template", "%d is not an id of Proxmox, which go from %d to %d; write the template's", p.Template, firstID, lastID)
-		case k.has("vmIDs") && ids.First <= p.Template && p.Template <= ids.Last:
-			k.mistake("proxmox.template", "%d is within the cluster's own range, %d to %d, which a wipe empties; give the template an id outside it",
+			k.Mistake("proxmox.template", "%d is not an id of Proxmox, which go from %d to %d; write the template's", p.Template, firstID, lastID)
+		case k.Has("vmIDs") && ids.First <= p.Template && p.Template <= ids.Last:
+			k.Mistake("proxmox.template", "%d is within the cluster's own range, %d to %d, which a wipe empties; give the template an id outside it",
 				p.Template, ids.First, ids.Last)
 		}
 	}
@@ -31,14 +31,14 @@ func (k *checker) storage() {
 	s := k.c.Storage
 	workers := len(k.c.Workers())
 	switch {
-	case !k.has("storage.replicas"):
+	case !k.Has("storage.replicas"):
 	case s.Replicas < 1:
-		k.mistake("storage.replicas", "%d keeps no copy at all; write at least 1", s.Replicas)
+		k.Mistake("storage.replicas", "%d keeps no copy at all; write at least 1", s.Replicas)
 	case k.rolesKnown() && workers > 0 && s.Replicas > workers:
-		k.mistake("storage.replicas", "%d is more than the number of workers, and each keeps one copy; write %d or add workers", s.Replicas, workers)
+		k.Mistake("storage.replicas", "%d is more than the number of workers, and each keeps one copy; write %d or add workers", s.Replicas, workers)
 	}
-	if k.has("storage.dataPath") && (!strings.HasPrefix(s.DataPath, "/var/") || path.Clean(s.DataPath) != s.DataPath) {
-		k.mistake("storage.dataPath", "%q is not a folder below /var, the only place that Talos keeps; write /var/lib/longhorn", s.DataPath)
+	if k.Has("storage.dataPath") && (!strings.HasPrefix(s.DataPath, "/var/") || path.Clean(s.DataPath) != s.DataPath) {
+		k.Mistake("storage.dataPath", "%q is not a folder below /var, the only place that Talos keeps; write /var/lib/longhorn", s.DataPath)
 	}
 	k.dnsLabel("storage.storageClass", s.StorageClass)
 }
@@ -46,27 +46,27 @@ func (k *checker) storage() {
 func (k *checker) gitops() {
 	g := k.c.GitOps
 	if match := scpForm.FindStringSubmatch(g.URL); match != nil {
-		k.mistake("gitops.url", "is reached by SSH, but Flux signs in with a user name and a token; did you mean https://%s/%s?", match[1], match[2])
+		k.Mistake("gitops.url", "is reached by SSH, but Flux signs in with a user name and a token; did you mean https://%s/%s?", match[1], match[2])
 	} else if u := k.web("gitops.url", g.URL, false); u != nil && strings.Trim(u.Path, "/") == "" {
-		k.mistake("gitops.url", "%s names no repository; write it as https://host/owner/tazlab-k8s.git", g.URL)
+		k.Mistake("gitops.url", "%s names no repository; write it as https://host/owner/tazlab-k8s.git", g.URL)
 	}
-	if k.has("gitops.branch") && (!factOf("gitops.branch").form.MatchString(g.Branch) || strings.Contains(g.Branch, "..") || strings.Contains(g.Branch, "//")) {
-		k.mistake("gitops.branch", "%q is not the name of a branch, such as main", g.Branch)
+	if k.Has("gitops.branch") && (!facts.Of("gitops.branch").Form.MatchString(g.Branch) || strings.Contains(g.Branch, "..") || strings.Contains(g.Branch, "//")) {
+		k.Mistake("gitops.branch", "%q is not the name of a branch, such as main", g.Branch)
 	}
 	k.inside("gitops.path", g.Path, "clusters/blue")
 }
 
 // inside checks a path that must stay below the folder it is relative to.
 func (k *checker) inside(field, value, example string) {
-	if !k.has(field) {
+	if !k.Has(field) {
 		return
 	}
 	clean := strings.TrimLeft(path.Clean(value), "/")
 	switch {
 	case value == "" || clean == "." || clean == "" || clean == ".." || strings.HasPrefix(clean, "../"):
-		k.mistake(field, "%q does not name something below its folder; write for example %s", value, example)
+		k.Mistake(field, "%q does not name something below its folder; write for example %s", value, example)
 	case clean != value:
-		k.mistake(field, "%q is not a plain relative path; did you mean %s?", value, clean)
+		k.Mistake(field, "%q is not a plain relative path; did you mean %s?", value, clean)
 	}
 }
 
@@ -75,13 +75,13 @@ func (k *checker) secrets() {
 	i := k.c.Secrets.Infisical
 	// The proving ground's Infisical has no certificate; a real one would receive the client's secret in clear.
 	if u := k.web("secrets.infisical.url", i.URL, k.c.Platform == PlatformSandbox); u != nil && strings.HasSuffix(u.Path, "/api") {
-		k.mistake("secrets.infisical.url", "%s ends in /api, which is added by itself; did you mean %s?", i.URL, strings.TrimSuffix(i.URL, "/api"))
+		k.Mistake("secrets.infisical.url", "%s ends in /api, which is added by itself; did you mean %s?", i.URL, strings.TrimSuffix(i.URL, "/api"))
 	}
 	k.form("secrets.infisical.project", i.Project, "a project's id; copy the UUID from the project's settings")
 	k.form("secrets.infisical.slug", i.Slug, "a project's slug, which is lower-case words joined by hyphens")
 	k.form("secrets.infisical.environment", i.Environment, "an environment's slug, such as prod")
-	if k.has("secrets.infisical.path") && (!strings.HasPrefix(i.Path, "/") || path.Clean(i.Path) != i.Path) {
-		k.mistake("secrets.infisical.path", "%q is not a folder of Infisical; did you mean %s?", i.Path, path.Clean("/"+i.Path))
+	if k.Has("secrets.infisical.path") && (!strings.HasPrefix(i.Path, "/") || path.Clean(i.Path) != i.Path) {
+		k.Mistake("secrets.infisical.path", "%q is not a folder of Infisical; did you mean %s?", i.Path, path.Clean("/"+i.Path))
 	}
 }
 
@@ -90,8 +90,8 @@ func (k *checker) state() {
 	k.word("state.backend", s.Backend)
 	switch s.Backend {
 	case StateLocal:
-		if k.has("state.s3") {
-			k.mistake("state.s3", "is not used by the backend local; remove it, or write backend: s3")
+		if k.Has("state.s3") {
+			k.Mistake("state.s3", "is not used by the backend local; remove it, or write backend: s3")
 		}
 		return
 	case StateS3:
@@ -99,13 +99,13 @@ func (k *checker) state() {
 		return
 	}
 	switch {
-	case !k.has("state.s3.bucket") && !k.broken["state.s3.bucket"]:
-		k.mistake("state.s3", "bucket is missing; the backend s3 keeps the states there")
+	case !k.Has("state.s3.bucket") && !k.Broken("state.s3.bucket"):
+		k.Mistake("state.s3", "bucket is missing; the backend s3 keeps the states there")
 	default:
 		k.form("state.s3.bucket", s.S3.Bucket, "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens")
 	}
-	if !k.has("state.s3.endpoint") && !k.has("state.s3.region") {
-		k.mistake("state.s3", "endpoint and region are missing; write the region for AWS itself, the endpoint for any other store")
+	if !k.Has("state.s3.endpoint") && !k.Has("state.s3.region") {
+		k.Mistake("state.s3", "endpoint and region are missing; write the region for AWS itself, the endpoint for any other store")
 	}
 	if s.S3.Endpoint != "" {
 		k.web("state.s3.endpoint", s.S3.Endpoint, true) // requests are signed and states encrypted

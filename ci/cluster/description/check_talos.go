@@ -7,11 +7,13 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+
+	"tazlab.net/castle/ci/base/strictyaml"
 )
 
 // version checks the form of a version and gives its "major.minor", or "".
 func (k *checker) version(path, text string) string {
-	if !k.has(path) {
+	if !k.Has(path) {
 		return ""
 	}
 	if match := versionForm.FindStringSubmatch(text); match != nil {
@@ -19,11 +21,11 @@ func (k *checker) version(path, text string) string {
 	}
 	switch {
 	case versionForm.MatchString("v" + text):
-		k.mistake(path, "%s has no v; did you mean v%s?", text, text)
+		k.Mistake(path, "%s has no v; did you mean v%s?", text, text)
 	case versionForm.MatchString("v" + strings.TrimPrefix(text, "v") + ".0"):
-		k.mistake(path, "%s has no patch number; write the exact version, such as v%s.0", text, strings.TrimPrefix(text, "v"))
+		k.Mistake(path, "%s has no patch number; write the exact version, such as v%s.0", text, strings.TrimPrefix(text, "v"))
 	default:
-		k.mistake(path, "%q is not an exact version; write it as v1.13.0", text)
+		k.Mistake(path, "%q is not an exact version; write it as v1.13.0", text)
 	}
 	return ""
 }
@@ -33,7 +35,7 @@ func (k *checker) talos() {
 	minor := minorOf(k.version("talos.version", t.Version))
 	known := minors()
 	if minor >= 0 && !slices.Contains(known, minor) || minor < 0 && versionForm.MatchString(t.Version) {
-		k.mistake("talos.version", "%s is not known; known are v1.%d to v1.%d", t.Version, known[0], known[len(known)-1])
+		k.Mistake("talos.version", "%s is not known; known are v1.%d to v1.%d", t.Version, known[0], known[len(known)-1])
 		minor = -1
 	}
 	k.schematic()
@@ -44,15 +46,15 @@ func (k *checker) talos() {
 
 func (k *checker) schematic() {
 	id := k.c.Talos.Schematic
-	if !k.has("talos.schematic") || factOf("talos.schematic").form.MatchString(id) {
+	if !k.Has("talos.schematic") || facts.Of("talos.schematic").Form.MatchString(id) {
 		return
 	}
-	k.mistake("talos.schematic", "%q is not a schematic's id, which is 64 hexadecimal digits; for these extensions alone it is %s",
+	k.Mistake("talos.schematic", "%q is not a schematic's id, which is 64 hexadecimal digits; for these extensions alone it is %s",
 		id, Schematic(k.c.Talos.Extensions))
 }
 
 func (k *checker) extensions(minor int) {
-	if !k.has("talos.extensions") {
+	if !k.Has("talos.extensions") {
 		return
 	}
 	list := k.c.Talos.Extensions
@@ -60,12 +62,12 @@ func (k *checker) extensions(minor int) {
 		path := fmt.Sprintf("talos.extensions[%d]", i)
 		switch {
 		case slices.Contains(list[:i], name):
-			k.mistake(path, "%s stands in the list already; remove it", name)
+			k.Mistake(path, "%s stands in the list already; remove it", name)
 		case minor >= 0 && extensions().has(name, minor):
 		case minor >= 0 && len(extensions()[name]) > 0:
-			k.mistake(path, "%s does not exist for Talos %s, only for %s; remove it or change the version", name, k.c.Talos.Version, inMinors(extensions()[name]))
+			k.Mistake(path, "%s does not exist for Talos %s, only for %s; remove it or change the version", name, k.c.Talos.Version, inMinors(extensions()[name]))
 		case len(extensions()[name]) == 0:
-			k.mistake(path, "%q is unknown; %s", name, nearest(name, extensions()))
+			k.Mistake(path, "%q is unknown; %s", name, nearest(name, extensions()))
 		}
 	}
 	for _, name := range required {
@@ -73,14 +75,14 @@ func (k *checker) extensions(minor int) {
 			return len(extensions()[have]) == 0 && strings.HasSuffix(nearest(have, extensions()), " "+name+"?")
 		})
 		if !slices.Contains(list, name) && !unknown {
-			k.mistake("talos.extensions", "%s is missing; Longhorn cannot attach volumes without it", name)
+			k.Mistake("talos.extensions", "%s is missing; Longhorn cannot attach volumes without it", name)
 		}
 	}
 }
 
 func (k *checker) kernelModules(minor int) {
 	list := k.c.Talos.KernelModules
-	if !k.has("talos.kernelModules") {
+	if !k.Has("talos.kernelModules") {
 		return
 	}
 	for i, written := range list {
@@ -89,15 +91,15 @@ func (k *checker) kernelModules(minor int) {
 		from := moduleExtensions[name]
 		switch {
 		case slices.Contains(list[:i], written):
-			k.mistake(path, "%s stands in the list already; remove it", written)
+			k.Mistake(path, "%s stands in the list already; remove it", written)
 		case minor < 0 && (len(modules()[name]) > 0 || from != nil), modules().has(name, minor):
 		case slices.ContainsFunc(from, func(e string) bool { return slices.Contains(k.c.Talos.Extensions, e) }):
 		case from != nil:
-			k.mistake(path, "%s is not shipped by Talos %s itself; add the extension %s", written, k.c.Talos.Version, strings.Join(from, " or "))
+			k.Mistake(path, "%s is not shipped by Talos %s itself; add the extension %s", written, k.c.Talos.Version, strings.Join(from, " or "))
 		case len(modules()[name]) > 0:
-			k.mistake(path, "%s is not shipped by Talos %s, only by %s; remove it or change the version", written, k.c.Talos.Version, inMinors(modules()[name]))
+			k.Mistake(path, "%s is not shipped by Talos %s, only by %s; remove it or change the version", written, k.c.Talos.Version, inMinors(modules()[name]))
 		default:
-			k.mistake(path, "%q is not a module that Talos ships; %s", written, nearest(name, modules()))
+			k.Mistake(path, "%q is not a module that Talos ships; %s", written, nearest(name, modules()))
 		}
 	}
 }
@@ -112,7 +114,7 @@ func nearest(name string, list catalogue) string {
 		}
 	}
 	slices.Sort(all)
-	if fix := didYouMean(name, all, ""); strings.HasPrefix(fix, "did you mean") {
+	if fix := strictyaml.DidYouMean(name, all, ""); strings.HasPrefix(fix, "did you mean") {
 		return fix
 	}
 	return "remove it"
@@ -133,7 +135,7 @@ func (k *checker) kubernetes() {
 	}
 	version, err := compatibility.ParseKubernetesVersion(k.c.Kubernetes.Version)
 	if err != nil {
-		k.mistake("kubernetes.version", "%s cannot be read: %v", k.c.Kubernetes.Version, err)
+		k.Mistake("kubernetes.version", "%s cannot be read: %v", k.c.Kubernetes.Version, err)
 		return
 	}
 	supported := func(talos string) bool {
@@ -149,9 +151,9 @@ func (k *checker) kubernetes() {
 	talos := k.c.Talos.Version
 	switch {
 	case len(with) == 0:
-		k.mistake("kubernetes.version", "%s is not known to any version of Talos here; with Talos %s write %s", k.c.Kubernetes.Version, newest(), kubernetesOf(newest()))
-	case k.has("talos.version") && slices.Contains(minors(), minorOf(strings.TrimPrefix(talos, "v"))) && !supported(talos):
-		k.mistake("kubernetes.version", "%s does not run on Talos %s, which takes %s; change it, or take Talos %s",
+		k.Mistake("kubernetes.version", "%s is not known to any version of Talos here; with Talos %s write %s", k.c.Kubernetes.Version, newest(), kubernetesOf(newest()))
+	case k.Has("talos.version") && slices.Contains(minors(), minorOf(strings.TrimPrefix(talos, "v"))) && !supported(talos):
+		k.Mistake("kubernetes.version", "%s does not run on Talos %s, which takes %s; change it, or take Talos %s",
 			k.c.Kubernetes.Version, talos, kubernetesOf(talos), strings.Join(with, " or "))
 	}
 }

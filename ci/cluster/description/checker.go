@@ -7,12 +7,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"tazlab.net/castle/ci/base/strictyaml"
 )
 
 // checker finds what is wrong with a description whose fields could be read. A field that is missing or could not be read has
 // been named already, and no rule that needs it speaks of it again.
 type checker struct {
-	*reader
+	*strictyaml.Reader
 	c      *Cluster
 	folder string // "" where it is not known
 }
@@ -35,67 +37,67 @@ func (k *checker) check() {
 
 // dnsLabel checks a name that becomes part of host names, Kubernetes names and folders.
 func (k *checker) dnsLabel(path, name string) {
-	if !k.has(path) || label.MatchString(name) {
+	if !k.Has(path) || label.MatchString(name) {
 		return
 	}
 	fixed := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-"), "-")
 	if label.MatchString(fixed) {
-		k.mistake(path, "%q is not a DNS label; did you mean %s?", name, fixed)
+		k.Mistake(path, "%q is not a DNS label; did you mean %s?", name, fixed)
 		return
 	}
-	k.mistake(path, "%q is not a DNS label; write 1 to 63 lower-case letters, digits and inner hyphens", name)
+	k.Mistake(path, "%q is not a DNS label; write 1 to 63 lower-case letters, digits and inner hyphens", name)
 }
 
 // word checks a text that can only be one of a few words.
 func (k *checker) word(path, value string) {
-	known := factOf(path).words
-	if k.has(path) && !slices.Contains(known, value) {
-		k.mistake(path, "%q is unknown; %s", value, didYouMean(value, known, "known are "))
+	known := facts.Of(path).Words
+	if k.Has(path) && !slices.Contains(known, value) {
+		k.Mistake(path, "%q is unknown; %s", value, strictyaml.DidYouMean(value, known, "known are "))
 	}
 }
 
 // form checks a text against its form; what says in words what it should be.
 func (k *checker) form(path, value, what string) {
-	if k.has(path) && !factOf(path).form.MatchString(value) {
-		k.mistake(path, "%q is not %s", value, what)
+	if k.Has(path) && !facts.Of(path).Form.MatchString(value) {
+		k.Mistake(path, "%q is not %s", value, what)
 	}
 }
 
 // empty records that a list which must hold something holds nothing.
 func (k *checker) empty(path string) {
-	k.mistake(path, "is an empty list; %s", factOf(path).hint)
+	k.Mistake(path, "is an empty list; %s", facts.Of(path).Hint)
 }
 
 func (k *checker) name() {
 	k.dnsLabel("name", k.c.Name)
-	if k.has("name") && label.MatchString(k.c.Name) && k.folder != "" && k.folder != k.c.Name {
-		k.mistake("name", "%s is not the name of the folder, %s; a cluster and its folder have one name", k.c.Name, k.folder)
+	if k.Has("name") && label.MatchString(k.c.Name) && k.folder != "" && k.folder != k.c.Name {
+		k.Mistake("name", "%s is not the name of the folder, %s; a cluster and its folder have one name", k.c.Name, k.folder)
 	}
 	k.word("platform", k.c.Platform)
 	if k.c.Platform == PlatformAWS {
-		k.mistake("platform", "aws is not available yet; use proxmox")
+		k.Mistake("platform", "aws is not available yet; use proxmox")
 	}
 }
 
 // web checks an address of a service: https (or http where allowed), a host, and no credentials, which would end up in
 // logs and states.
 func (k *checker) web(path, text string, http bool) *url.URL {
-	if !k.has(path) {
+	if !k.Has(path) {
 		return nil
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err == nil && u.User != nil, err != nil && strings.Contains(text, "@"):
 		// The text holds a secret: it must not be shown.
-		k.mistake(path, "has credentials in it; remove them, they come from the cluster's secrets")
+		k.Mistake(path, "has credentials in it; remove them, they come from the cluster's secrets")
 	case err != nil || u.Host == "" || u.Scheme == "":
-		k.mistake(path, "%q is not a URL; write it as https://host/", text)
+		k.Mistake(path, "%q is not a URL; write it as https://host/", text)
 	case u.Scheme == "http" && !http:
-		k.mistake(path, "%s is not encrypted; did you mean https://%s?", text, strings.TrimPrefix(text, "http://"))
+		k.Mistake(path, "%s is not encrypted; did you mean https://%s?", text, strings.TrimPrefix(text, "http://"))
 	case u.Scheme != "https" && u.Scheme != "http":
-		k.mistake(path, "%s is not reached by https; write it as https://host/", text)
+		k.Mistake(path, "%s is not reached by https; write it as https://host/", text)
 	case u.RawQuery != "" || u.Fragment != "":
-		k.mistake(path, "%s has a query or a fragment; remove it", text)
+		k.Mistake(path, "%s has a query or a fragment; remove it", text)
 	default:
 		return u
 	}
@@ -113,7 +115,7 @@ type use struct {
 func (k *checker) uses() []use {
 	var list []use
 	add := func(path string, a netip.Addr, owner string) {
-		if k.has(path) && a.IsValid() {
+		if k.Has(path) && a.IsValid() {
 			list = append(list, use{a, owner})
 		}
 	}
@@ -146,7 +148,7 @@ func (k *checker) uses() []use {
 
 // free is the first address after the given one that nothing uses, as a proposal: ", such as 192.168.1.216", or "".
 func (k *checker) free(after netip.Addr) string {
-	if !k.has("network.subnet") {
+	if !k.Has("network.subnet") {
 		return ""
 	}
 	subnet := k.c.Network.Subnet

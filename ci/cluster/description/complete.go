@@ -1,6 +1,10 @@
 package description
 
-import "reflect"
+import (
+	"reflect"
+
+	"tazlab.net/castle/ci/base/strictyaml"
+)
 
 // anyRegion is where a store of another maker than AWS is said to be: it ignores the region, and OpenTofu asks for one.
 const anyRegion = "us-east-1"
@@ -15,10 +19,10 @@ func (c *Cluster) complete() {
 
 // fill gives the fields of a section that have no value their defaults. What a list holds has none.
 func fill(section reflect.Value, path string) {
-	for i, name := range fieldNames(section.Type()) {
-		field, at := section.Field(i), join(path, name)
-		switch value := factOf(at).byDefault; {
-		case isSection(field.Type()):
+	for i, name := range strictyaml.FieldNames(section.Type()) {
+		field, at := section.Field(i), strictyaml.Join(path, name)
+		switch value := facts.Of(at).Default; {
+		case grammar.IsSection(field.Type()):
 			fill(field, at)
 		case value != nil && field.IsZero():
 			field.Set(reflect.ValueOf(value))

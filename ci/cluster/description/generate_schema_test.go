@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/invopop/jsonschema"
+
+	"tazlab.net/castle/ci/base/strictyaml"
 )
 
 // The schema is made by `go generate ./ci/cluster/description`.
@@ -37,9 +39,9 @@ func TestEveryFactIsOneOfAField(t *testing.T) {
 		switch {
 		case typ.Kind() == reflect.Slice:
 			collect(typ.Elem(), path+"[]")
-		case isSection(typ):
-			for i, name := range fieldNames(typ) {
-				collect(typ.Field(i).Type, join(path, name))
+		case grammar.IsSection(typ):
+			for i, name := range strictyaml.FieldNames(typ) {
+				collect(typ.Field(i).Type, strictyaml.Join(path, name))
 			}
 		}
 	}
@@ -66,18 +68,18 @@ func addresses(typ reflect.Type) *jsonschema.Schema {
 type generator struct{ jsonschema.Reflector }
 
 func (g *generator) describe(schema *jsonschema.Schema, typ reflect.Type, path string) {
-	apply(factOf(path), schema)
+	apply(facts.Of(path), schema)
 	switch {
 	case typ.Kind() == reflect.Slice:
 		g.describe(schema.Items, typ.Elem(), path+"[]")
-	case isSection(typ):
+	case grammar.IsSection(typ):
 		schema.Description = g.comment(typ, "")
 		schema.Required = nil
-		for i, name := range fieldNames(typ) {
+		for i, name := range strictyaml.FieldNames(typ) {
 			property, _ := schema.Properties.Get(name)
-			g.describe(property, typ.Field(i).Type, join(path, name))
+			g.describe(property, typ.Field(i).Type, strictyaml.Join(path, name))
 			property.Description = g.comment(typ, typ.Field(i).Name)
-			if !mayMiss(join(path, name)) {
+			if !facts.MayMiss(strictyaml.Join(path, name)) {
 				schema.Required = append(schema.Required, name)
 			}
 		}
@@ -94,24 +96,24 @@ func (g *generator) comment(typ reflect.Type, field string) string {
 	return strings.Join(strings.Fields(g.CommentMap[key]), " ")
 }
 
-func apply(f fact, schema *jsonschema.Schema) {
-	for _, word := range f.words {
+func apply(f strictyaml.Fact, schema *jsonschema.Schema) {
+	for _, word := range f.Words {
 		schema.Enum = append(schema.Enum, word)
 	}
-	if f.form != nil {
-		schema.Pattern = f.form.String()
+	if f.Form != nil {
+		schema.Pattern = f.Form.String()
 	}
-	if f.least != 0 {
-		schema.Minimum = json.Number(strconv.Itoa(f.least))
+	if f.Least != 0 {
+		schema.Minimum = json.Number(strconv.Itoa(f.Least))
 	}
-	if f.most != 0 {
-		schema.Maximum = json.Number(strconv.Itoa(f.most))
+	if f.Most != 0 {
+		schema.Maximum = json.Number(strconv.Itoa(f.Most))
 	}
-	if f.nonempty {
+	if f.Nonempty {
 		schema.MinItems = new(uint64(1))
 	}
-	schema.UniqueItems = f.distinct
-	schema.Default = f.byDefault
+	schema.UniqueItems = f.Distinct
+	schema.Default = f.Default
 }
 
 // rules adds the rules that more than one value has a part in, as far as a schema can say them.

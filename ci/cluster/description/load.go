@@ -1,16 +1,12 @@
 package description
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 
-	"go.yaml.in/yaml/v3"
+	"tazlab.net/castle/ci/base/strictyaml"
 )
 
 // Load reads, completes and validates the description in a cluster's folder, which is named after the cluster. A
@@ -31,43 +27,52 @@ func Load(folder string) (*Cluster, error) {
 // parse reads a description; file is for messages, and folder is the name of the folder that it stands in, "" where that is not
 // to be compared.
 func parse(file, folder string, data []byte) (*Cluster, error) {
-	var document, next yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
-		return nil, syntax(file, err)
-	}
-	if len(document.Content) == 0 {
-		return nil, Mistakes{{File: file, Text: "is empty; start from the description of another cluster"}}
-	}
-	switch err := decoder.Decode(&next); {
-	case errors.Is(err, io.EOF):
-	case err != nil:
-		return nil, syntax(file, err)
-	default:
-		return nil, Mistakes{{File: file, Line: next.Line, Text: "a second document starts here; a file describes one cluster"}}
-	}
 	var c Cluster
-	r := newReader(file)
-	r.read(&c, document.Content[0])
+	r, err := strictyaml.Decode(file, data, &c, grammar, "describes one cluster", "start from the description of another cluster")
+	if err != nil {
+		return nil, err
+	}
 	c.complete()
-	k := checker{reader: r, c: &c, folder: folder}
+	k := checker{Reader: r, c: &c, folder: folder}
 	k.check()
-	if len(r.mistakes) > 0 {
-		return nil, r.all(&c)
+	if mistakes := r.Mistakes(func(path string) string { return place(&c, path) }); mistakes != nil {
+		return nil, mistakes
 	}
 	return &c, nil
 }
 
-var syntaxError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-
-// syntax makes a mistake of what the YAML parser says: "yaml: line 3: mapping values are not allowed in this context".
-func syntax(file string, err error) Mistakes {
-	m := Mistake{File: file, Text: "is not YAML: " + err.Error()}
-	if match := syntaxError.FindStringSubmatch(err.Error()); match != nil {
-		m.Text = "is not YAML: " + match[2] + "; look here and on the line before"
-		if line, err := strconv.Atoi(match[1]); err == nil {
-			m.Line = line
-		}
+// place names a field in front of a mistake: "nodes[2] blue-cp-3:", "nodes[2] blue-cp-3: address", "network.gateway:".
+func place(c *Cluster, path string) string {
+	if label, field := nodePlace(c, path); label != "" {
+		return label + ":" + prefixed(" ", field)
 	}
-	return Mistakes{m}
+	if path == "" {
+		return ""
+	}
+	return path + ":"
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+var inNode = regexp.MustCompile(`^nodes\[(\d+)\]\.?(.*)$`)
+
+func nodePlace(c *Cluster, path string) (label, field string) {
+	match := inNode.FindStringSubmatch(path)
+	if match == nil {
+		return "", ""
+	}
+	var i int
+	if _, err := fmt.Sscan(match[1], &i); err != nil || i >= len(c.Nodes) {
+		return "", ""
+	}
+	return nodeLabel(i, c.Nodes[i]), match[2]
+}
+
+func nodeLabel(i int, n Node) string {
+	return fmt.Sprintf("nodes[%d]", i) + prefixed(" ", n.Name)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/base/strictyaml"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -93,11 +95,11 @@ func TestTenMistakesAreTenLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = parse("cluster.yaml", "", data)
-	var mistakes Mistakes
+	var mistakes strictyaml.Mistakes
 	if !errors.As(err, &mistakes) || len(mistakes) != 10 || strings.Count(err.Error(), "\n") != 9 {
 		t.Fatalf("want ten mistakes on ten lines, got\n%v", err)
 	}
-	if !slices.IsSortedFunc(mistakes, func(a, b Mistake) int { return a.Line - b.Line }) {
+	if !slices.IsSortedFunc(mistakes, func(a, b strictyaml.Mistake) int { return a.Line - b.Line }) {
 		t.Errorf("the mistakes do not stand in the file's order:\n%v", err)
 	}
 }
@@ -214,7 +216,7 @@ func TestADescriptionThatIsCutAnywhereIsRefusedAndNotMore(t *testing.T) {
 			strings.Join(lines[:i], "\n"),                                  // cut before it
 		} {
 			_, err := parse("cluster.yaml", "", []byte(text))
-			var mistakes Mistakes
+			var mistakes strictyaml.Mistakes
 			switch {
 			case err == nil:
 				valid++

@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/base/strictyaml"
 )
 
 const schemaFile = "../../../terragrunt/cluster.schema.json"
@@ -117,13 +119,13 @@ func sameFields(t *testing.T, typ reflect.Type, schema map[string]any, path stri
 	case typ.Kind() == reflect.Slice:
 		items, _ := schema["items"].(map[string]any)
 		sameFields(t, typ.Elem(), items, path+"[]")
-	case isSection(typ):
+	case grammar.IsSection(typ):
 		properties, _ := schema["properties"].(map[string]any)
 		var names []string
 		for name := range properties {
 			names = append(names, name)
 		}
-		fields := fieldNames(typ)
+		fields := strictyaml.FieldNames(typ)
 		slices.Sort(names)
 		slices.Sort(fields)
 		if !slices.Equal(names, fields) {
@@ -138,11 +140,11 @@ func sameFields(t *testing.T, typ reflect.Type, schema map[string]any, path stri
 			must = append(must, name.(string))
 		}
 		for i := range typ.NumField() {
-			name := fieldNames(typ)[i]
-			at := join(path, name)
+			name := strictyaml.FieldNames(typ)[i]
+			at := strictyaml.Join(path, name)
 			// The schema knows that s3 has a bucket whenever it is there; Load speaks of the backend instead.
-			if slices.Contains(must, name) == mayMiss(at) && at != "state.s3.bucket" {
-				t.Errorf("%s: required by the schema %t, may miss in Load %t", at, slices.Contains(must, name), mayMiss(at))
+			if slices.Contains(must, name) == facts.MayMiss(at) && at != "state.s3.bucket" {
+				t.Errorf("%s: required by the schema %t, may miss in Load %t", at, slices.Contains(must, name), facts.MayMiss(at))
 			}
 			if property, ok := properties[name].(map[string]any); ok {
 				sameFields(t, typ.Field(i).Type, property, at)

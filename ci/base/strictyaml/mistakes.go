@@ -1,4 +1,4 @@
-package description
+package strictyaml
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Mistake is one thing that is wrong with a description, and its fix.
+// Mistake is one thing that is wrong with a document, and its fix.
 type Mistake struct {
-	File string // as Load was told
+	File string // as Decode was told
 	Line int    // counted from 1; 0 where the mistake has no line
 	Text string // one sentence without the place
 }
@@ -20,7 +20,7 @@ func (m Mistake) String() string {
 	return fmt.Sprintf("%s:%d: %s", m.File, m.Line, m.Text)
 }
 
-// Mistakes is the error of Load: everything that is wrong, by line.
+// Mistakes is everything that is wrong with a document, by line. It is an error.
 type Mistakes []Mistake
 
 // Error has one line for each mistake: "cluster.yaml:12: nodes[0] blue-cp-1: address …".

@@ -1,13 +1,13 @@
-package description
+package strictyaml
 
 import (
 	"fmt"
 	"strings"
 )
 
-// didYouMean proposes the known word that is nearest to what was written, or lists all of them after the given words where
+// DidYouMean proposes the known word that is nearest to what was written, or lists all of them after the given words where
 // none is near.
-func didYouMean(written string, known []string, otherwise string) string {
+func DidYouMean(written string, known []string, otherwise string) string {
 	best, distance := "", len(written)/2+1
 	for _, word := range known {
 		if d := edits(strings.ToLower(written), strings.ToLower(word)); d < distance {
