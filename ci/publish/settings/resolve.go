@@ -1,0 +1,154 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Flags are what a call says itself; what it leaves empty castle.yaml says.
+type Flags struct {
+	Site                                      string
+	Path, Image, TagPrefix                    string
+	Platforms                                 []string
+	Port                                      int
+	BaseURL, Headers                          string
+	GitOpsURL, GitOpsBranch                   string
+	AuthorName, AuthorEmail                   string
+	Manifest, Container, Resource, Deployment string
+	RegistryUsername                          string
+	PinDigest                                 bool
+}
+
+// Cluster is what the description of the named cluster says. It goes before castle.yaml, since it is what that cluster's
+// Flux follows, and after flags.
+type Cluster struct {
+	GitOpsURL, GitOpsBranch string
+	// Registry stands before the image of castle.yaml: a sandbox's own.
+	Registry string
+}
+
+// Need is what a call cannot do without.
+type Need string
+
+const (
+	// ForBuild wants the site only.
+	ForBuild Need = "build"
+	// ForImage wants the image as well.
+	ForImage Need = "image"
+	// ForManifest wants the place that names the image, too.
+	ForManifest Need = "manifest"
+)
+
+// Settings are a site's, complete, as the steps of a call take them.
+type Settings struct {
+	Site       string   `json:"site"`
+	Path       string   `json:"path"`
+	Image      string   `json:"image"`
+	TagPrefix  string   `json:"tagPrefix"`
+	Platforms  []string `json:"platforms"`
+	Port       int      `json:"port"`
+	BaseURL    string   `json:"baseURL"`
+	Headers    string   `json:"headers"`
+	Manifest   string   `json:"manifest"`
+	Container  string   `json:"container"`
+	Resource   string   `json:"resource"`
+	Deployment string   `json:"deployment"`
+	PinDigest  bool     `json:"pinDigest"`
+
+	GitOpsURL    string `json:"gitopsURL"`
+	GitOpsBranch string `json:"gitopsBranch"`
+	AuthorName   string `json:"authorName"`
+	AuthorEmail  string `json:"authorEmail"`
+
+	RegistryUsername string `json:"registryUsername"`
+}
+
+// onlySite is the name of a site that castle.yaml does not name, where flags say all.
+const onlySite = "blog"
+
+// Resolve puts together what is said. File is nil where the repository has no castle.yaml. The error names everything that
+// is needed and nobody said, one line each.
+func Resolve(file *File, flags Flags, cluster Cluster, need Need) (Settings, error) {
+	name, site, err := file.pick(flags.Site)
+	if err != nil {
+		return Settings{}, err
+	}
+	var f File
+	if file != nil {
+		f = *file
+	}
+	image := flags.Image
+	if image == "" && site.Image != "" {
+		image = site.Image
+		if cluster.Registry != "" {
+			image = cluster.Registry + "/" + image
+		}
+	}
+	s := Settings{
+		Site:       name,
+		Path:       cmp.Or(flags.Path, site.Path, facts["sites[].path"].Default.(string)),
+		Image:      image,
+		TagPrefix:  cmp.Or(flags.TagPrefix, site.TagPrefix, name+"-"),
+		Platforms:  site.Platforms,
+		Port:       cmp.Or(flags.Port, site.Port, facts["sites[].port"].Default.(int)),
+		BaseURL:    cmp.Or(flags.BaseURL, site.BaseURL),
+		Headers:    cmp.Or(flags.Headers, site.Headers, facts["sites[].headers"].Default.(string)),
+		Manifest:   cmp.Or(flags.Manifest, site.Manifest),
+		Container:  cmp.Or(flags.Container, site.Container),
+		Resource:   cmp.Or(flags.Resource, site.Resource),
+		Deployment: cmp.Or(flags.Deployment, site.Deployment),
+		PinDigest:  flags.PinDigest || site.PinDigest,
+
+		GitOpsURL:    cmp.Or(flags.GitOpsURL, cluster.GitOpsURL, f.GitOps.URL),
+		GitOpsBranch: cmp.Or(flags.GitOpsBranch, cluster.GitOpsBranch, f.GitOps.Branch, facts["gitops.branch"].Default.(string)),
+		AuthorName:   cmp.Or(flags.AuthorName, f.GitOps.Author.Name, facts["gitops.author.name"].Default.(string)),
+		AuthorEmail:  cmp.Or(flags.AuthorEmail, f.GitOps.Author.Email, facts["gitops.author.email"].Default.(string)),
+
+		RegistryUsername: cmp.Or(flags.RegistryUsername, f.Registry.Username),
+	}
+	if len(flags.Platforms) > 0 {
+		s.Platforms = flags.Platforms
+	}
+	return s, s.missing(need)
+}
+
+// pick finds the site that is meant.
+func (f *File) pick(name string) (string, Site, error) {
+	if f == nil || len(f.Sites) == 0 {
+		if name != "" {
+			return "", Site{}, fmt.Errorf("--site %s: the repository's %s names no site; write it there (sites.%s), or leave --site out and give flags", name, FileName, name)
+		}
+		return onlySite, Site{}, nil
+	}
+	names := slices.Sorted(maps.Keys(f.Sites))
+	if name == "" {
+		if len(names) > 1 {
+			return "", Site{}, fmt.Errorf("%s has several sites: say which with --site (%s)", FileName, strings.Join(names, ", "))
+		}
+		name = names[0]
+	}
+	site, known := f.Sites[name]
+	if !known {
+		return "", Site{}, fmt.Errorf("--site %s: %s has no site of that name; it has %s", name, FileName, strings.Join(names, ", "))
+	}
+	return name, site, nil
+}
+
+// missing names what a call cannot do without.
+func (s Settings) missing(need Need) error {
+	var problems []error
+	for _, field := range []struct{ value, what, key, flag string }{
+		{s.Image, "the image", "sites." + s.Site + ".image", "--image"},
+		{s.GitOpsURL, "the GitOps repository", "gitops.url", "--gitops-url"},
+		{s.Manifest, "the manifest", "sites." + s.Site + ".manifest", "--manifest-path"},
+	} {
+		if field.value == "" && (need == ForManifest || need == ForImage && field.flag == "--image") {
+			problems = append(problems, fmt.Errorf("nothing names %s: write %s in the repository's %s, or give %s", field.what, field.key, FileName, field.flag))
+		}
+	}
+	return errors.Join(problems...)
+}

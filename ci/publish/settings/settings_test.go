@@ -1,0 +1,177 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+const twoSites = `gitops:
+  url: https://github.com/me/gitops.git
+  branch: live
+registry: {username: me}
+sites:
+  blog: {path: blog, image: ghcr.io/me/blog, manifest: apps/blog.yaml, port: 8080}
+  wiki:
+    image: ghcr.io/me/wiki
+    tagPrefix: v
+    platforms: [linux/amd64, linux/arm64]
+    manifest: apps/wiki.yaml
+    headers: strict
+`
+
+func load(t *testing.T, text string) *File {
+	t.Helper()
+	f, err := parse(FileName, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFlagsGoBeforeTheClusterBeforeTheFileBeforeDefaults(t *testing.T) {
+	file := load(t, twoSites)
+	base := Settings{
+		Site: "blog", Path: "blog", Image: "ghcr.io/me/blog", TagPrefix: "blog-", Port: 8080, Headers: "fitted", Manifest: "apps/blog.yaml",
+		GitOpsURL: "https://github.com/me/gitops.git", GitOpsBranch: "live", AuthorName: "castle", AuthorEmail: "castle@localhost", RegistryUsername: "me",
+	}
+	with := func(change func(*Settings)) Settings {
+		s := base
+		change(&s)
+		return s
+	}
+	for title, c := range map[string]struct {
+		flags   Flags
+		cluster Cluster
+		want    Settings
+	}{
+		"the file's": {Flags{Site: "blog"}, Cluster{}, base},
+		"the cluster's": {Flags{Site: "blog"}, Cluster{GitOpsURL: "https://c/x.git", GitOpsBranch: "main", Registry: "192.0.2.1:5000"}, with(func(s *Settings) {
+			s.GitOpsURL, s.GitOpsBranch, s.Image = "https://c/x.git", "main", "192.0.2.1:5000/ghcr.io/me/blog"
+		})},
+		"a flag that is the default of somebody else": {Flags{Site: "blog", GitOpsBranch: "main", Port: 80, Headers: "fitted"}, Cluster{GitOpsBranch: "other"}, with(func(s *Settings) {
+			s.GitOpsBranch, s.Port = "main", 80
+		})},
+		"flags": {Flags{Site: "blog", Image: "x/y", GitOpsURL: "https://f/y.git", Path: ".", AuthorName: "me", PinDigest: true}, Cluster{GitOpsURL: "https://c/x.git", Registry: "r:1"}, with(func(s *Settings) {
+			s.Image, s.GitOpsURL, s.Path, s.AuthorName, s.PinDigest = "x/y", "https://f/y.git", ".", "me", true
+		})},
+		"the other site": {Flags{Site: "wiki"}, Cluster{}, with(func(s *Settings) {
+			s.Site, s.Path, s.Image, s.TagPrefix, s.Port, s.Manifest, s.Headers = "wiki", ".", "ghcr.io/me/wiki", "v", 80, "apps/wiki.yaml", "strict"
+			s.Platforms = []string{"linux/amd64", "linux/arm64"}
+		})},
+	} {
+		got, err := Resolve(file, c.flags, c.cluster, ForManifest)
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", title, err, got, c.want)
+		}
+	}
+}
+
+func TestWhatNobodyNamesIsToldAtOnceWithBothWaysToNameIt(t *testing.T) {
+	for title, c := range map[string]struct {
+		file  string
+		flags Flags
+		need  Need
+		want  []string // each a line
+	}{
+		"nothing is said": {"", Flags{}, ForManifest, []string{
+			"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image",
+			"nothing names the GitOps repository: write gitops.url in the repository's castle.yaml, or give --gitops-url",
+			"nothing names the manifest: write sites.blog.manifest in the repository's castle.yaml, or give --manifest-path",
+		}},
+		"only the image is asked for": {"", Flags{}, ForImage, []string{"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image"}},
+		"no image is needed":          {"", Flags{}, ForBuild, nil},
+		"which of two":                {twoSites, Flags{}, ForBuild, []string{"castle.yaml has several sites: say which with --site (blog, wiki)"}},
+		"an unknown one":              {twoSites, Flags{Site: "wick"}, ForBuild, []string{"--site wick: castle.yaml has no site of that name; it has blog, wiki"}},
+		"one where there are none":    {"", Flags{Site: "wiki"}, ForBuild, []string{"--site wiki: the repository's castle.yaml names no site; write it there (sites.wiki), or leave --site out and give flags"}},
+	} {
+		var file *File
+		if c.file != "" {
+			file = load(t, c.file)
+		}
+		_, err := Resolve(file, c.flags, Cluster{}, c.need)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if want := strings.Join(c.want, "\n"); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", title, got, want)
+		}
+	}
+}
+
+func TestEveryMistakeOfAFileIsALine(t *testing.T) {
+	_, err := parse(FileName, []byte(`gitops:
+  url: https://me:canary-7f3@github.com/me/gitops.git
+  brunch: main
+sites:
+  Blog:
+    image: ghcr.io/me/blog:latest
+    path: ../elsewhere
+    port: 99999
+    platforms: [linux/amd64, linux/amd64, windows]
+    manifest: /etc/apps
+    headers: "defult-src 'self'"
+  wiki: {deployment: wiki, resource: wiki}
+image: me/blog
+`))
+	if err == nil || strings.Contains(err.Error(), "canary") {
+		t.Fatalf("%v", err)
+	}
+	want := strings.TrimSpace(`
+castle.yaml:2: gitops.url: has credentials in it; remove them, and give the token with --git-token
+castle.yaml:3: gitops: unknown field "brunch"; did you mean branch?
+castle.yaml:5: sites.Blog: "Blog" is no name for a site; write lower-case letters, digits and inner hyphens
+castle.yaml:6: sites.Blog.image: "ghcr.io/me/blog:latest" is not an image's repository without tag or digest, such as ghcr.io/me/blog
+castle.yaml:7: sites.Blog.path: "../elsewhere" is no folder of the repository; write it as blog or sites/blog, or . for the root
+castle.yaml:8: sites.Blog.port: 99999 is no port; write one from 1 to 65535
+castle.yaml:9: sites.Blog.platforms[1]: linux/amd64 stands twice; remove one
+castle.yaml:9: sites.Blog.platforms[2]: "windows" is not a platform, such as linux/arm64
+castle.yaml:10: sites.Blog.manifest: "/etc/apps" is not a manifest's path in the repository, such as apps/blog/deployment.yaml
+castle.yaml:11: sites.Blog.headers: headers "defult-src 'self'": want fitted, strict, off, or the text of a Content-Security-Policy such as "default-src 'self'"
+castle.yaml:12: sites.wiki.resource: "wiki" is not Kind/name, such as Deployment/blog
+castle.yaml:12: sites.wiki.deployment: "wiki" is not namespace/name, such as blog/hugo-blog
+castle.yaml:13: unknown field "image"; known are gitops, registry, sites`)
+	if err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestThisRepositorysFileIsValidAndFollowsTheSchema(t *testing.T) {
+	const root = "../../.."
+	file, err := Load(filepath.Join(root, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resolve(file, Flags{}, Cluster{}, ForManifest); err != nil {
+		t.Error(err)
+	}
+	data, err := os.ReadFile(filepath.Join(root, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join(root, "castle.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, valid := range map[string]bool{string(data): true, twoSites: true, "sites: {blog: {port: 0}}": false, "sites: {blog: {imge: x}}": false} {
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); (err == nil) != valid {
+			t.Errorf("%v for\n%s", err, text)
+		}
+	}
+}
+
+func TestARepositoryWithoutTheFileSaysNothing(t *testing.T) {
+	if file, err := Load(filepath.Join(t.TempDir(), FileName)); file != nil || err != nil {
+		t.Errorf("%v, %v", file, err)
+	}
+}
