@@ -25,8 +25,8 @@ type blog struct {
 	timer   *timer
 }
 
-// commit is what the later steps need to know of commit.json, which `castle
-// blog export` writes.
+// commit is what the later steps need to know of commit.json, which `castle-publish
+// export` writes.
 type commit struct {
 	SHA string `json:"sha"`
 	// Source is the remote, empty for one on the user's own machine.
@@ -62,7 +62,7 @@ func (b blog) compiled(ctx context.Context) (*dagger.Container, error) {
 // it takes the site's folder as it is. Headers that are none are refused with
 // it, before anything is built.
 func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
-	container, err := b.compiled(ctx)
+	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +115,23 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 		WithExec(append([]string{publishProgram, "reachable", "--source=/source"}, flags...)).
 		Sync(ctx)
 	return err
+}
+
+// whole takes a clean commit all the way to its image.
+func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (*exported, *assembled, error) {
+	export, err := b.export(ctx, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := b.reachable(ctx, export, access); err != nil {
+		return nil, nil, err
+	}
+	public, err := b.hugo(ctx, export, at.BaseURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	built, err := b.image(ctx, export, public, serving{port: at.Port, baseURL: at.BaseURL, platforms: at.Platforms})
+	return export, built, err
 }
 
 // hugo builds the site. Modules, processed images and fetched resources are

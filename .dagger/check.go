@@ -22,8 +22,11 @@ func (m *Castle) CheckBlog(
 	// The blog's working tree (a path), or a Git URL with a ref.
 	// +defaultPath="/"
 	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The Hugo site's folder in the source; "." for its root.
-	// +default="blog"
+	// +optional
 	path string,
 	// The languages that every page must exist in. Default: those that the
 	// site's own pages announce.
@@ -38,7 +41,7 @@ func (m *Castle) CheckBlog(
 	baseline *dagger.File,
 	// The headers that the site is published with. With "strict", requests to
 	// other hosts are errors.
-	// +default="fitted"
+	// +optional
 	headers string,
 	// Open one page of every kind in headless Chromium, at the width of a phone
 	// and of a desk, behind the site's own headers: violations of the policy,
@@ -57,7 +60,7 @@ func (m *Castle) CheckBlog(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	check := blogCheck{castle: m, source: source, path: path, languages: languages, ignore: ignore, headers: headers}
+	check := blogCheck{site: m.siteToBuild(source, site, path, headers), languages: languages, ignore: ignore}
 	look := check.command
 	switch {
 	case browser && twice:
@@ -90,8 +93,11 @@ func (m *Castle) BlogFindings(
 	// The blog's working tree (a path), or a Git URL with a ref.
 	// +defaultPath="/"
 	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The Hugo site's folder in the source; "." for its root.
-	// +default="blog"
+	// +optional
 	path string,
 	// The languages that every page must exist in. Default: those that the
 	// site's own pages announce.
@@ -101,10 +107,10 @@ func (m *Castle) BlogFindings(
 	// +optional
 	ignore []string,
 	// The headers that the site is published with, as for check-blog.
-	// +default="fitted"
+	// +optional
 	headers string,
 ) (*dagger.File, error) {
-	check := blogCheck{castle: m, source: source, path: path, languages: languages, ignore: ignore, headers: headers}
+	check := blogCheck{site: m.siteToBuild(source, site, path, headers), languages: languages, ignore: ignore}
 	return check.file(ctx, "--report-only", "--out="+made+".json")
 }
 
@@ -115,8 +121,11 @@ func (m *Castle) BlogBaseline(
 	// The blog's working tree (a path), or a Git URL with a ref.
 	// +defaultPath="/"
 	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The Hugo site's folder in the source; "." for its root.
-	// +default="blog"
+	// +optional
 	path string,
 	// The languages that every page must exist in. Default: those that the
 	// site's own pages announce.
@@ -126,10 +135,10 @@ func (m *Castle) BlogBaseline(
 	// +optional
 	ignore []string,
 	// The headers that the site is published with, as for check-blog.
-	// +default="fitted"
+	// +optional
 	headers string,
 ) (*dagger.File, error) {
-	check := blogCheck{castle: m, source: source, path: path, languages: languages, ignore: ignore, headers: headers}
+	check := blogCheck{site: m.siteToBuild(source, site, path, headers), languages: languages, ignore: ignore}
 	return check.file(ctx, "--write-baseline="+made+".json")
 }
 
@@ -141,17 +150,20 @@ func (m *Castle) BlogScreenshots(
 	// The blog's working tree (a path), or a Git URL with a ref.
 	// +defaultPath="/"
 	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The Hugo site's folder in the source; "." for its root.
-	// +default="blog"
+	// +optional
 	path string,
 	// The headers that the site is published with.
-	// +default="fitted"
+	// +optional
 	headers string,
 	// Let the browser find no host but the site's.
 	// +optional
 	offline bool,
 ) (*dagger.Directory, error) {
-	container, args, err := blogCheck{castle: m, source: source, path: path, headers: headers}.browse(ctx, offline)
+	container, args, err := blogCheck{site: m.siteToBuild(source, site, path, headers)}.browse(ctx, offline)
 	if err != nil {
 		return nil, err
 	}
@@ -162,26 +174,28 @@ func (m *Castle) BlogScreenshots(
 	return pictures, plain(err)
 }
 
-// blogCheck is a check of the blog as it stands, uncommitted changes included.
+// siteToBuild is a site of which no more is asked than that it can be built.
+func (m *Castle) siteToBuild(source *dagger.Directory, name, path, headers string) *Site {
+	return m.Site(source, name, path, "", "", nil, 0, "", headers, "", nil, nil, "", "", "", "", "", "", false, "", "", nil, nil, nil, nil, nil, nil)
+}
+
+// blogCheck is a check of the site as it stands, uncommitted changes included.
 type blogCheck struct {
-	castle            *Castle
-	source            *dagger.Directory
-	path              string
+	site              *Site
 	languages, ignore []string
-	headers           string
 }
 
 // command is the container with the built site, and the command that checks it.
 func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, error) {
-	_, _, public, err := c.build(ctx)
+	blog, _, public, err := c.build(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	base, err := c.castle.container(publishProgram)
+	base, err := c.site.Castle.container(publishProgram)
 	if err != nil {
 		return nil, nil, err
 	}
-	args := []string{publishProgram, "check", "--site=/public", "--headers=" + c.headers}
+	args := []string{publishProgram, "check", "--site=/public", "--headers=" + blog.headers}
 	for _, language := range c.languages {
 		args = append(args, "--language="+language)
 	}
@@ -191,12 +205,22 @@ func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, er
 	return base.WithMountedDirectory("/public", public), args, nil
 }
 
+// exported is the site's folder as it is.
+func (c blogCheck) exported(ctx context.Context) (blog, *exported, error) {
+	at, err := c.site.settings(ctx, forBuild)
+	if err != nil {
+		return blog{}, nil, err
+	}
+	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, timer: newTimer()}
+	export, err := blog.export(ctx, true)
+	return blog, export, plain(err)
+}
+
 // build builds the site as publish-blog would.
 func (c blogCheck) build(ctx context.Context) (blog, *exported, *dagger.Directory, error) {
-	blog := blog{castle: c.castle, source: c.source, path: c.path, headers: c.headers, timer: newTimer()}
-	export, err := blog.export(ctx, true)
+	blog, export, err := c.exported(ctx)
 	if err != nil {
-		return blog, nil, nil, plain(err)
+		return blog, nil, nil, err
 	}
 	public, err := blog.hugo(ctx, export, "")
 	return blog, export, public, plain(err)
@@ -214,15 +238,15 @@ func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container,
 	if err != nil {
 		return nil, nil, plain(err)
 	}
-	site, err := c.castle.serveLayout(built.layout, port)
+	site, err := c.site.Castle.serveLayout(built.layout, port)
 	if err != nil {
 		return nil, nil, err
 	}
-	browser, err := c.castle.image("chromium", "")
+	browser, err := c.site.Castle.image("chromium", "")
 	if err != nil {
 		return nil, nil, err
 	}
-	browser, err = c.castle.with(publishProgram, browser.WithUser("root"))
+	browser, err = c.site.Castle.with(publishProgram, browser.WithUser("root"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,12 +259,11 @@ func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container,
 // compare is the container with two builds of the site, and the command that
 // compares them.
 func (c blogCheck) compare(ctx context.Context) (*dagger.Container, []string, error) {
-	blog := blog{castle: c.castle, source: c.source, path: c.path, headers: c.headers, timer: newTimer()}
-	export, err := blog.export(ctx, true)
+	blog, export, err := c.exported(ctx)
 	if err != nil {
-		return nil, nil, plain(err)
+		return nil, nil, err
 	}
-	container, err := c.castle.container(publishProgram)
+	container, err := c.site.Castle.container(publishProgram)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -43,25 +43,73 @@ type description struct {
 	} `json:"gitops"`
 }
 
+// Cluster is a cluster that the terragrunt folder describes.
+type Cluster struct {
+	// +private
+	Castle *Castle
+	// Name is that of its folder in live.
+	Name string
+	// +private
+	Terragrunt *dagger.Directory
+	// +private
+	AgeKey *dagger.Secret
+	// +private
+	TimeScale string
+	// +private
+	Fault []string
+}
+
+// Cluster is a cluster, for pipelines that do several things with it.
+func (m *Castle) Cluster(
+	// The cluster: a folder in live of the terragrunt folder.
+	name string,
+	// The folder with the layers and the clusters.
+	// +defaultPath="/terragrunt"
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
+	// file:PATH). Default: for a sandbox its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes: 1 is real time, 0 none.
+	// +default="0.05"
+	timeScale string,
+	// What goes wrong in the sandbox, such as webhook-late=20s; several times.
+	// +optional
+	fault []string,
+) *Cluster {
+	return &Cluster{Castle: m, Name: name, Terragrunt: terragrunt, AgeKey: ageKey, TimeScale: timeScale, Fault: fault}
+}
+
+// optionalCluster is nil where none is named.
+func (m *Castle) optionalCluster(name string, terragrunt *dagger.Directory, ageKey *dagger.Secret, timeScale string) *Cluster {
+	if name == "" {
+		return nil
+	}
+	return m.Cluster(name, terragrunt, ageKey, timeScale, nil)
+}
+
 // describe finds the cluster in the folder and asks castle for its
 // description, so that one with mistakes is refused with all of them. castle is
 // compiled for whatever comes next, and the answer is cached as long as the
 // cluster's own folder is the same.
-func (m *Castle) describe(ctx context.Context, terragrunt *dagger.Directory, name string, ageKey *dagger.Secret, sandbox sandbox) (*described, error) {
-	known, err := terragrunt.Directory("live").Entries(ctx)
+func (c *Cluster) describe(ctx context.Context) (*described, error) {
+	known, err := c.Terragrunt.Directory("live").Entries(ctx)
 	if err != nil {
 		return nil, errors.New("--terragrunt has no folder live with clusters in it")
 	}
-	if !slices.Contains(known, name+"/") && !slices.Contains(known, name) {
-		return nil, fmt.Errorf("there is no cluster %q: there are %s", name, strings.Join(known, " "))
+	if !slices.Contains(known, c.Name+"/") && !slices.Contains(known, c.Name) {
+		return nil, fmt.Errorf("there is no cluster %q: there are %s", c.Name, strings.Join(known, " "))
 	}
-	d := &described{castle: m, name: name, terragrunt: terragrunt, ageKey: ageKey, sandbox: sandbox}
-	container, err := m.container(clusterProgram)
+	d := &described{
+		castle: c.Castle, name: c.Name, terragrunt: c.Terragrunt, ageKey: c.AgeKey,
+		sandbox: sandbox{timeScale: c.TimeScale, faults: c.Fault},
+	}
+	container, err := c.Castle.container(clusterProgram)
 	if err != nil {
 		return nil, err
 	}
 	text, err := container.
-		WithMountedDirectory(d.folder(), terragrunt.Directory(path.Join("live", name))).
+		WithMountedDirectory(d.folder(), c.Terragrunt.Directory(path.Join("live", c.Name))).
 		WithExec([]string{clusterProgram, "describe", "--folder=" + d.folder(), "--format=json"}).
 		Stdout(ctx)
 	if err != nil {
@@ -72,9 +120,9 @@ func (m *Castle) describe(ctx context.Context, terragrunt *dagger.Directory, nam
 	}
 	if d.isSandbox() && d.ageKey == nil {
 		// The sandbox's key opens nothing but the sandbox.
-		key, err := terragrunt.File(path.Join("live", name, "age.key")).Contents(ctx)
+		key, err := c.Terragrunt.File(path.Join("live", c.Name, "age.key")).Contents(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("live/%s has no age.key: give its key with --age-key", name)
+			return nil, fmt.Errorf("live/%s has no age.key: give its key with --age-key", c.Name)
 		}
 		d.ageKey = dag.SetSecret("castle-sandbox-age-key", key)
 	}

@@ -39,11 +39,7 @@ func (m *Castle) Create(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale, faults: fault})
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, "create", "--format="+string(format))
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, fault).Create(ctx, format)
 }
 
 // Validate lists every mistake of a cluster's description at once, a line each
@@ -56,16 +52,7 @@ func (m *Castle) Validate(
 	// +defaultPath="/terragrunt"
 	terragrunt *dagger.Directory,
 ) (string, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
-	if err != nil {
-		return "", err
-	}
-	container, err := d.plain()
-	if err != nil {
-		return "", err
-	}
-	text, err := container.WithExec([]string{clusterProgram, "validate", "--folder=" + d.folder()}).Stdout(ctx)
-	return text, plain(err)
+	return m.Cluster(cluster, terragrunt, nil, "", nil).Validate(ctx)
 }
 
 // Plan shows what create would change, layer by layer, and changes nothing.
@@ -88,11 +75,7 @@ func (m *Castle) Plan(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, "plan", "--format="+string(format))
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Plan(ctx, format)
 }
 
 // Status shows a cluster's layers, nodes and gates as they are now.
@@ -115,11 +98,7 @@ func (m *Castle) Status(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, "status", "--format="+string(format))
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Status(ctx, format)
 }
 
 // Outputs shows a cluster's endpoints, and how to get its kubeconfig.
@@ -134,16 +113,7 @@ func (m *Castle) Outputs(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
-	if err != nil {
-		return "", err
-	}
-	container, err := d.plain()
-	if err != nil {
-		return "", err
-	}
-	text, err := container.WithExec([]string{clusterProgram, "outputs", "--folder=" + d.folder(), "--format=" + string(format)}).Stdout(ctx)
-	return text, plain(err)
+	return m.Cluster(cluster, terragrunt, nil, "", nil).Outputs(ctx, format)
 }
 
 // Kubeconfig is an administrator's kubeconfig, asked from the control plane:
@@ -166,11 +136,7 @@ func (m *Castle) Kubeconfig(
 	// +default="0.05"
 	timeScale string,
 ) (*dagger.Secret, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
-	if err != nil {
-		return nil, err
-	}
-	return d.secret(ctx, "kubeconfig", "kubeconfig")
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Kubeconfig(ctx)
 }
 
 // Talosconfig is an administrator's configuration for talosctl:
@@ -191,11 +157,7 @@ func (m *Castle) Talosconfig(
 	// +default="0.05"
 	timeScale string,
 ) (*dagger.Secret, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
-	if err != nil {
-		return nil, err
-	}
-	return d.secret(ctx, "talosconfig", "talosconfig")
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Talosconfig(ctx)
 }
 
 // Timeline is the last run's time line, as timeline.html, timeline.md and
@@ -211,19 +173,7 @@ func (m *Castle) Timeline(
 	// +defaultPath="/terragrunt"
 	terragrunt *dagger.Directory,
 ) (*dagger.Directory, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
-	if err != nil {
-		return nil, err
-	}
-	container, err := d.stateful()
-	if err != nil {
-		return nil, err
-	}
-	folder, err := uncached(container).
-		WithExec([]string{clusterProgram, "timeline", "--folder=" + d.folder(), "--state=" + stateMount, "--out=" + made}).
-		Directory(made).
-		Sync(ctx)
-	return folder, plain(err)
+	return m.Cluster(cluster, terragrunt, nil, "", nil).Timeline(ctx)
 }
 
 // Destroy removes a cluster, layer by layer in reverse order, and makes sure
@@ -249,9 +199,5 @@ func (m *Castle) Destroy(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale})
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, "destroy", "--confirm="+confirm, "--format="+string(format))
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Destroy(ctx, confirm, format)
 }

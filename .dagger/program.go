@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,11 @@ const (
 	sandboxProgram = "castle-sandbox"
 )
 
+// released are the programs that an image of castle holds.
+var released = []string{publishProgram, clusterProgram}
+
+const programFolder = "/usr/local/bin/"
+
 // Program is castle's program for the machine that calls the module: set-up,
 // mirror and demo.
 func (m *Castle) Program(
@@ -25,8 +31,33 @@ func (m *Castle) Program(
 	return m.compile("castle", platform)
 }
 
-// compile makes one of the programs.
+// Image is an image with the programs in it that publishing and clusters need,
+// for --castle: what uses it compiles nothing.
+func (m *Castle) Image(
+	// The platform. Default: the engine's own.
+	// +optional
+	platform dagger.Platform,
+) (*dagger.Container, error) {
+	image, err := m.image("golang", platform)
+	if err != nil {
+		return nil, err
+	}
+	image = image.WithoutWorkdir()
+	for _, program := range released {
+		file, err := m.compile(program, platform)
+		if err != nil {
+			return nil, err
+		}
+		image = image.WithFile(programFolder+program, file)
+	}
+	return image, nil
+}
+
+// compile makes one of the programs, or takes it from the released image.
 func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File, error) {
+	if m.Released != nil && platform == "" && slices.Contains(released, program) {
+		return m.Released.File(programFolder + program), nil
+	}
 	golang, err := m.image("golang", "")
 	if err != nil {
 		return nil, err
@@ -37,11 +68,32 @@ func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File
 	return golang.
 		WithMountedCache("/go/pkg/mod", dag.CacheVolume("castle-go-mod")).
 		WithMountedCache("/root/.cache/go-build", dag.CacheVolume("castle-go-build")).
-		WithMountedDirectory("/src", m.Self).
+		WithMountedDirectory("/src", m.sources(program)).
 		WithWorkdir("/src").
 		WithEnvVariable("CGO_ENABLED", "0").
 		WithExec([]string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "/program", "./ci/cmd/" + program}).
 		File("/program"), nil
+}
+
+// rooms are the folders of ci that a program is made of; ci/imports_test.go
+// holds that they are enough. What else changes compiles nothing anew.
+var rooms = map[string][]string{
+	publishProgram: {"base", "publish", "cmd/cli"},
+	clusterProgram: {"base", "publish", "cluster", "cmd/cli"},
+	sandboxProgram: {"base", "cluster", "sandbox", "cmd/cli"},
+}
+
+// sources are what a program is compiled from.
+func (m *Castle) sources(program string) *dagger.Directory {
+	folders, known := rooms[program]
+	if !known {
+		return m.Self
+	}
+	include := []string{"go.mod", "go.sum", "ci/cmd/" + program}
+	for _, folder := range folders {
+		include = append(include, "ci/"+folder)
+	}
+	return dag.Directory().WithDirectory("/", m.Self, dagger.DirectoryWithDirectoryOpts{Include: include})
 }
 
 // with puts a program where a container's commands are looked for.
@@ -50,11 +102,14 @@ func (m *Castle) with(program string, container *dagger.Container) (*dagger.Cont
 	if err != nil {
 		return nil, err
 	}
-	return container.WithMountedFile("/usr/local/bin/"+program, file), nil
+	return container.WithMountedFile(programFolder+program, file), nil
 }
 
 // container has a program, Git and OpenSSH.
 func (m *Castle) container(program string) (*dagger.Container, error) {
+	if m.Released != nil && slices.Contains(released, program) {
+		return m.Released.WithoutEntrypoint().WithUser("root").WithoutWorkdir(), nil
+	}
 	golang, err := m.image("golang", "")
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"dagger/castle/internal/dagger"
 )
 
@@ -23,11 +25,12 @@ const (
 // PublishBlog builds the blog at a clean commit into an nginx image tagged with
 // the commit's SHA, pushes it, and then points the GitOps manifest at it.
 //
-// A working tree that is not clean is refused, and its files are listed. What
-// was made from the same commit, images, castle and options is the same image:
-// publishing it again changes nothing. A tag that was made from anything else
-// is never overwritten. The manifest is committed only after the registry has
-// confirmed the digest.
+// What is published, and where, stands in the castle.yaml of the source; a flag
+// goes before it. A working tree that is not clean is refused, and its files are
+// listed. What was made from the same commit, images, castle and options is the
+// same image: publishing it again changes nothing. A tag that was made from
+// anything else is never overwritten. The manifest is committed only after the
+// registry has confirmed the digest.
 //
 // With --wait, Flux is asked to look at once, and the call ends when the
 // cluster's Deployment is available with the new image:
@@ -38,17 +41,21 @@ const (
 func (m *Castle) PublishBlog(
 	ctx context.Context,
 	// The blog's Git working tree (a path), or a Git URL with a ref
-	// (https://github.com/me/blog#main). Default: this module's own repository.
+	// (https://github.com/me/blog#main). Default: the repository that the module
+	// is called in.
 	// +defaultPath="/"
 	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The Hugo site's folder in the source; "." for its root.
-	// +default="blog"
+	// +optional
 	path string,
 	// The image's repository.
-	// +default="tazzo/tazlab.net"
+	// +optional
 	image string,
 	// What stands before the SHA in the image's tag.
-	// +default="blog-"
+	// +optional
 	tagPrefix string,
 	// The user name for the registry.
 	// +optional
@@ -57,13 +64,13 @@ func (m *Castle) PublishBlog(
 	// +optional
 	registryPassword *dagger.Secret,
 	// The GitOps repository, by https, ssh or http.
-	// +default="https://github.com/tazzo/tazlab-k8s.git"
+	// +optional
 	gitopsUrl string,
 	// The branch that Flux follows.
-	// +default="main"
+	// +optional
 	gitopsBranch string,
 	// The manifest's path in the GitOps repository.
-	// +default="apps/base/hugo-blog/hugo-blog.yaml"
+	// +optional
 	manifestPath string,
 	// The container whose image is meant, where several use the same one.
 	// +optional
@@ -97,7 +104,7 @@ func (m *Castle) PublishBlog(
 	// +optional
 	platforms []dagger.Platform,
 	// The port that nginx listens on. From 1024 on the image runs as any user.
-	// +default=80
+	// +optional
 	port int,
 	// The site's base URL, where it differs from the one in Hugo's
 	// configuration.
@@ -106,13 +113,13 @@ func (m *Castle) PublishBlog(
 	// The security headers: fitted to what the built pages use, strict (nothing
 	// from elsewhere, nothing inline), off, or the text of a
 	// Content-Security-Policy.
-	// +default="fitted"
+	// +optional
 	headers string,
 	// The author of the GitOps commit.
-	// +default="castle"
+	// +optional
 	authorName string,
 	// The author's address.
-	// +default="castle@tazlab.net"
+	// +optional
 	authorEmail string,
 	// An SSH private key to sign the GitOps commit with.
 	// +optional
@@ -134,7 +141,7 @@ func (m *Castle) PublishBlog(
 	// +default="10m"
 	waitTimeout string,
 	// The cluster that rolls the blog out: a folder in live of the terragrunt
-	// folder. Its GitOps repository is the default of --gitops-url.
+	// folder. Its GitOps repository goes before that of castle.yaml.
 	// +optional
 	cluster string,
 	// The folder with the layers and the clusters.
@@ -148,8 +155,9 @@ func (m *Castle) PublishBlog(
 	// (env:NAME, file:PATH) with all credentials in it.
 	// +optional
 	kubeconfig *dagger.Secret,
-	// The blog's Deployment.
-	// +default="blog/hugo-blog"
+	// The Deployment to wait for (namespace/name). Default: the resource that
+	// the manifest names, else the Deployment that runs the image.
+	// +optional
 	deployment string,
 	// The GitRepository that Flux fetches.
 	// +default="flux-system/flux-system"
@@ -164,57 +172,139 @@ func (m *Castle) PublishBlog(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	rollout := rolloutWait{
-		castle: m, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
-		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
+	return m.
+		Site(source, site, path, image, tagPrefix, platforms, port, baseUrl, headers, registryUsername, registryPassword, registryService,
+			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
+			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
+		Publish(ctx, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
+			dryRun, pushBranch, format)
+}
+
+// Publish builds the site at a clean commit, pushes its image, and points the
+// GitOps manifest at it, as publish-blog does.
+//
+// +cache="never"
+func (s *Site) Publish(
+	ctx context.Context,
+	// The cluster that rolls it out.
+	// +optional
+	cluster *Cluster,
+	// For waiting on a cluster without a description: a kubeconfig's text.
+	// +optional
+	kubeconfig *dagger.Secret,
+	// Wait until the cluster runs what was published.
+	// +optional
+	wait bool,
+	// How long to wait, such as 90s.
+	// +default="10m"
+	waitTimeout string,
+	// The GitRepository that Flux fetches.
+	// +default="flux-system/flux-system"
+	fluxSource string,
+	// The Kustomization that is asked first to apply it.
+	// +default="flux-system/flux-system"
+	fluxKustomization string,
+	// Build and compare, but push nothing.
+	// +optional
+	dryRun bool,
+	// Push the manifest's change to this branch instead.
+	// +optional
+	pushBranch string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	r := rollout{
+		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
+		source: fluxSource, kustomization: fluxKustomization,
 	}
-	commit := gitCommit{
-		pushBranch: pushBranch, pinDigest: pinDigest, dryRun: dryRun,
-		authorName: authorName, authorEmail: authorEmail, signingKey: signingKey,
-	}
-	if err := rollout.check(commit); err != nil {
+	if err := r.check(dryRun, pushBranch); err != nil {
 		return "", err
 	}
-	goal, err := rollout.describe(ctx, terragrunt, ageKey, timeScale, goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken})
+	b := blog{castle: s.Castle, source: s.Source, timer: newTimer()}
+	if _, err := b.compiled(ctx); err != nil {
+		return "", plain(err)
+	}
+	var g *goal
+	need := forBuild // a cluster knows of the rest
+	if cluster == nil {
+		need = forManifest
+	}
+	at, err := s.settings(ctx, need)
 	if err != nil {
 		return "", err
 	}
-	enter, rolloutFlags, err := rollout.attach(ctx)
-	if err != nil {
+	b.path, b.headers = at.Path, at.Headers
+
+	// The site is built while the cluster is asked for its description, and
+	// whether there is a way to it. Whatever fails ends the other.
+	var export *exported
+	var built *assembled
+	both, building := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		export, built, err = b.whole(building, at, gitAccess{token: s.SourceToken, sshAgent: s.SshAgent, knownHosts: s.KnownHosts})
+		return plain(err)
+	})
+	both.Go(func() (err error) {
+		if err := r.describe(building); err != nil {
+			return err
+		}
+		if g, err = s.goal(building, r.described); err != nil {
+			return err
+		}
+		r.deployment = g.Deployment
+		return r.reach(building)
+	})
+	if err := both.Wait(); err != nil {
 		return "", err
 	}
 
-	blog := blog{castle: m, source: source, path: path, headers: headers, timer: newTimer()}
-	export, err := blog.export(ctx, false)
-	if err != nil {
-		return "", plain(err)
-	}
-	if err := blog.reachable(ctx, export, gitAccess{token: sourceToken, sshAgent: sshAgent, knownHosts: knownHosts}); err != nil {
-		return "", plain(err)
-	}
-	rollout.powerOn(ctx)
-	public, err := blog.hugo(ctx, export, baseUrl)
-	if err != nil {
-		return "", plain(err)
-	}
-	built, err := blog.image(ctx, export, public, serving{port: port, baseURL: baseUrl, platforms: platforms})
-	if err != nil {
-		return "", plain(err)
-	}
-
-	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--tag-prefix=" + tagPrefix},
-		blog.timer.all(), goal.flags(), rolloutFlags, []string{fmt.Sprintf("--wait=%t", wait)})
-	return m.onManifest(ctx, command, manifest{
-		url: goal.url, branch: goal.branch, path: manifestPath,
-		image: goal.image, container: container, resource: resource,
-		access:  gitAccess{token: goal.token, sshAgent: sshAgent, knownHosts: knownHosts},
-		service: gitopsService,
-	}, registry{
-		image: goal.image, username: registryUsername, password: registryPassword, service: registryService,
-	}, commit, format, func(container *dagger.Container) *dagger.Container {
+	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--tag-prefix=" + g.TagPrefix},
+		b.timer.all(), g.flags())
+	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), s.commit(g.settings, pushBranch, dryRun), format, func(container *dagger.Container) *dagger.Container {
 		return container.
 			WithMountedFile("/commit.json", export.file).
 			WithMountedFile("/headers.json", built.headers).
 			WithMountedDirectory("/image", built.layout)
-	}, enter)
+	})
+}
+
+// onManifest runs a command of castle-publish that works on the manifest, and
+// waits for what it changed where that is asked for. The cluster may be none.
+func (s *Site) onManifest(ctx context.Context, g *goal, command []string, r *rollout, registry registry, commit gitCommit, format Format, mounts ...dagger.WithContainerFunc) (string, error) {
+	container, err := s.Castle.container(publishProgram)
+	if err != nil {
+		return "", err
+	}
+	enter, err := r.enterSandbox(ctx)
+	if err != nil {
+		return "", err
+	}
+	container = container.With(enter)
+	for _, mount := range mounts {
+		container = container.With(mount)
+	}
+	args := append([]string{publishProgram}, command...)
+	manifest := s.manifest(g.settings)
+	manifest.access.token = g.token
+	for _, attach := range []func(*dagger.Container) (*dagger.Container, []string, error){manifest.attach, registry.attach, commit.attach} {
+		attached, flags, err := attach(container)
+		if err != nil {
+			return "", err
+		}
+		container, args = attached, append(args, flags...)
+	}
+	args = append(args, "--format="+string(format))
+	if !r.wait {
+		text, err := uncached(container).WithExec(args).Stdout(ctx)
+		return text, plain(err)
+	}
+	const result = "/result.json"
+	published, err := uncached(container).WithExec(append(args, "--result="+result)).File(result).Sync(ctx)
+	if err != nil {
+		return "", plain(err)
+	}
+	return r.await(ctx, format, func(container *dagger.Container) *dagger.Container {
+		return container.WithMountedFile(result, published)
+	}, fmt.Sprintf("--published=%s", result))
 }

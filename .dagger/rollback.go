@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"dagger/castle/internal/dagger"
 )
@@ -21,8 +20,15 @@ func (m *Castle) RollbackBlog(
 	ctx context.Context,
 	// The commit of the blog to go back to, 4 digits or more.
 	to string,
+	// The repository whose castle.yaml names what follows.
+	// +defaultPath="/"
+	// +ignore=["*", "!castle.yaml"]
+	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The image's repository.
-	// +default="tazzo/tazlab.net"
+	// +optional
 	image string,
 	// The user name for the registry.
 	// +optional
@@ -31,13 +37,13 @@ func (m *Castle) RollbackBlog(
 	// +optional
 	registryPassword *dagger.Secret,
 	// The GitOps repository, by https, ssh or http.
-	// +default="https://github.com/tazzo/tazlab-k8s.git"
+	// +optional
 	gitopsUrl string,
 	// The branch that Flux follows.
-	// +default="main"
+	// +optional
 	gitopsBranch string,
 	// The manifest's path in the GitOps repository.
-	// +default="apps/base/hugo-blog/hugo-blog.yaml"
+	// +optional
 	manifestPath string,
 	// The container whose image is meant, where several use the same one.
 	// +optional
@@ -63,10 +69,10 @@ func (m *Castle) RollbackBlog(
 	// +optional
 	pinDigest bool,
 	// The author of the GitOps commit.
-	// +default="castle"
+	// +optional
 	authorName string,
 	// The author's address.
-	// +default="castle@tazlab.net"
+	// +optional
 	authorEmail string,
 	// An SSH private key to sign the GitOps commit with.
 	// +optional
@@ -88,8 +94,8 @@ func (m *Castle) RollbackBlog(
 	// +default="10m"
 	waitTimeout string,
 	// The cluster that rolls the blog out: a folder in live of the terragrunt
-	// folder. Its GitOps repository is the default of --gitops-url; for a
-	// sandbox, its own registry and token are defaults, too.
+	// folder. Its GitOps repository goes before that of castle.yaml; for a
+	// sandbox, its own registry and token do, too.
 	// +optional
 	cluster string,
 	// The folder with the layers and the clusters.
@@ -103,8 +109,9 @@ func (m *Castle) RollbackBlog(
 	// (env:NAME, file:PATH) with all credentials in it.
 	// +optional
 	kubeconfig *dagger.Secret,
-	// The blog's Deployment.
-	// +default="blog/hugo-blog"
+	// The Deployment to wait for (namespace/name). Default: the resource that
+	// the manifest names, else the Deployment that runs the image.
+	// +optional
 	deployment string,
 	// The GitRepository that Flux fetches.
 	// +default="flux-system/flux-system"
@@ -119,34 +126,69 @@ func (m *Castle) RollbackBlog(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	rollout := rolloutWait{
-		castle: m, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
-		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
+	return m.
+		Site(source, site, "", image, "", nil, 0, "", "", registryUsername, registryPassword, registryService,
+			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
+			gitToken, sshAgent, knownHosts, nil, gitopsService).
+		Rollback(ctx, to, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
+			dryRun, pushBranch, format)
+}
+
+// Rollback points the GitOps manifest at an image that was published before, as
+// rollback-blog does.
+//
+// +cache="never"
+func (s *Site) Rollback(
+	ctx context.Context,
+	// The commit of the source to go back to, 4 digits or more.
+	to string,
+	// The cluster that rolls it out.
+	// +optional
+	cluster *Cluster,
+	// For waiting on a cluster without a description: a kubeconfig's text.
+	// +optional
+	kubeconfig *dagger.Secret,
+	// Wait until the cluster runs the earlier image.
+	// +optional
+	wait bool,
+	// How long to wait, such as 90s.
+	// +default="10m"
+	waitTimeout string,
+	// The GitRepository that Flux fetches.
+	// +default="flux-system/flux-system"
+	fluxSource string,
+	// The Kustomization that is asked first to apply it.
+	// +default="flux-system/flux-system"
+	fluxKustomization string,
+	// Compare, but push nothing.
+	// +optional
+	dryRun bool,
+	// Push the manifest's change to this branch instead.
+	// +optional
+	pushBranch string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	r := rollout{
+		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
+		source: fluxSource, kustomization: fluxKustomization,
 	}
-	commit := gitCommit{
-		pushBranch: pushBranch, pinDigest: pinDigest, dryRun: dryRun,
-		authorName: authorName, authorEmail: authorEmail, signingKey: signingKey,
-	}
-	if err := rollout.check(commit); err != nil {
+	if err := r.check(dryRun, pushBranch); err != nil {
 		return "", err
 	}
-	goal, err := rollout.describe(ctx, terragrunt, ageKey, timeScale, goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken})
+	if err := r.describe(ctx); err != nil {
+		return "", err
+	}
+	g, err := s.goal(ctx, r.described)
 	if err != nil {
 		return "", err
 	}
-	enter, rolloutFlags, err := rollout.attach(ctx)
-	if err != nil {
+	r.deployment = g.Deployment
+	if err := r.reach(ctx); err != nil {
 		return "", err
 	}
-	command := slices.Concat([]string{"rollback", "--to=" + to, fmt.Sprintf("--wait=%t", wait)}, goal.flags(), rolloutFlags)
-	return m.onManifest(ctx, command, manifest{
-		url: goal.url, branch: goal.branch, path: manifestPath,
-		image: goal.image, container: container, resource: resource,
-		access:  gitAccess{token: goal.token, sshAgent: sshAgent, knownHosts: knownHosts},
-		service: gitopsService,
-	}, registry{
-		image: goal.image, username: registryUsername, password: registryPassword, service: registryService,
-	}, commit, format, enter)
+	return s.onManifest(ctx, g, append([]string{"rollback", "--to=" + to}, g.flags()...), &r, s.registry(g.settings), s.commit(g.settings, pushBranch, dryRun), format)
 }
 
 // History lists what was published when, newest first, as the GitOps
@@ -155,17 +197,24 @@ func (m *Castle) RollbackBlog(
 // +cache="never"
 func (m *Castle) History(
 	ctx context.Context,
+	// The repository whose castle.yaml names what follows.
+	// +defaultPath="/"
+	// +ignore=["*", "!castle.yaml"]
+	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The image's repository.
-	// +default="tazzo/tazlab.net"
+	// +optional
 	image string,
 	// The GitOps repository, by https, ssh or http.
-	// +default="https://github.com/tazzo/tazlab-k8s.git"
+	// +optional
 	gitopsUrl string,
 	// The branch that Flux follows.
-	// +default="main"
+	// +optional
 	gitopsBranch string,
 	// The manifest's path in the GitOps repository.
-	// +default="apps/base/hugo-blog/hugo-blog.yaml"
+	// +optional
 	manifestPath string,
 	// The container whose image is meant, where several use the same one.
 	// +optional
@@ -206,40 +255,35 @@ func (m *Castle) History(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	rollout := rolloutWait{castle: m, cluster: cluster}
-	goal, err := rollout.describe(ctx, terragrunt, ageKey, timeScale, goal{image: image, url: gitopsUrl, branch: gitopsBranch, token: gitToken})
-	if err != nil {
-		return "", err
-	}
-	enter, _, err := rollout.attach(ctx)
-	if err != nil {
-		return "", err
-	}
-	return m.onManifest(ctx, []string{"history", fmt.Sprintf("--limit=%d", limit)}, manifest{
-		url: goal.url, branch: goal.branch, path: manifestPath,
-		image: goal.image, container: container, resource: resource,
-		access:  gitAccess{token: goal.token, sshAgent: sshAgent, knownHosts: knownHosts},
-		service: gitopsService,
-	}, registry{image: goal.image}, gitCommit{}, format, enter)
+	return m.
+		Site(source, site, "", image, "", nil, 0, "", "", "", nil, nil, gitopsUrl, gitopsBranch, manifestPath, container, resource, "", false, "", "", nil,
+			gitToken, sshAgent, knownHosts, nil, gitopsService).
+		History(ctx, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), limit, format)
 }
 
-// onManifest runs one of castle's commands on a manifest.
-func (m *Castle) onManifest(ctx context.Context, command []string, manifest manifest, registry registry, commit gitCommit, format Format, mounts ...dagger.WithContainerFunc) (string, error) {
-	container, err := m.container(publishProgram)
+// History lists what was published of the site when, newest first, as the
+// GitOps repository knows it.
+//
+// +cache="never"
+func (s *Site) History(
+	ctx context.Context,
+	// The cluster whose GitOps repository is read.
+	// +optional
+	cluster *Cluster,
+	// How many entries, newest first; 0 means all.
+	// +default=20
+	limit int,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	r := rollout{castle: s.Castle, cluster: cluster}
+	if err := r.describe(ctx); err != nil {
+		return "", err
+	}
+	g, err := s.goal(ctx, r.described)
 	if err != nil {
 		return "", err
 	}
-	for _, mount := range mounts {
-		container = container.With(mount)
-	}
-	args := append([]string{publishProgram}, command...)
-	for _, attach := range []func(*dagger.Container) (*dagger.Container, []string, error){manifest.attach, registry.attach, commit.attach} {
-		attached, flags, err := attach(container)
-		if err != nil {
-			return "", err
-		}
-		container, args = attached, append(args, flags...)
-	}
-	text, err := uncached(container).WithExec(append(args, "--format="+string(format))).Stdout(ctx)
-	return text, plain(err)
+	return s.onManifest(ctx, g, []string{"history", fmt.Sprintf("--limit=%d", limit)}, &r, registry{image: g.Image}, gitCommit{}, format)
 }

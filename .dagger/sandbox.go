@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 
+	"go.yaml.in/yaml/v3"
+
 	"dagger/castle/internal/dagger"
 )
 
@@ -38,6 +40,31 @@ var sandboxPrograms = []struct{ key, file string }{
 
 // worldSharing lets one world at a time have its volume.
 var worldSharing = dagger.ContainerWithMountedCacheOpts{Sharing: dagger.CacheSharingModeLocked}
+
+// ownWorld is what a sandbox's world.yaml says of the world that publishing
+// needs; nil for any other cluster. These values open nothing outside it.
+func (d *described) ownWorld(ctx context.Context) (*world, error) {
+	if !d.isSandbox() {
+		return nil, nil
+	}
+	file := path.Join("live", d.name, "world.yaml")
+	text, err := d.terragrunt.File(file).Contents(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", file, err)
+	}
+	w := &world{}
+	if err := yaml.Unmarshal([]byte(text), w); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return w, nil
+}
+
+type world struct {
+	Git struct {
+		Token string `yaml:"token"`
+	} `yaml:"git"`
+	Registry string `yaml:"registry"`
+}
 
 func (d *described) worldVolume() *dagger.CacheVolume {
 	return dag.CacheVolume("castle-world-" + d.name)
@@ -96,7 +123,7 @@ func (m *Castle) Sandbox(
 	// +optional
 	fault []string,
 ) (*dagger.Service, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{timeScale: timeScale, faults: fault})
+	d, err := m.Cluster(cluster, terragrunt, nil, timeScale, fault).describe(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +146,7 @@ func (m *Castle) SandboxReset(
 	// +defaultPath="/terragrunt"
 	terragrunt *dagger.Directory,
 ) (string, error) {
-	d, err := m.describe(ctx, terragrunt, cluster, nil, sandbox{})
+	d, err := m.Cluster(cluster, terragrunt, nil, "", nil).describe(ctx)
 	if err != nil {
 		return "", err
 	}

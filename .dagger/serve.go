@@ -18,8 +18,11 @@ func (m *Castle) PreviewBlog(
 	// The blog's Git working tree (a path), or a Git URL with a ref.
 	// +defaultPath="/"
 	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The Hugo site's folder in the source; "." for its root.
-	// +default="blog"
+	// +optional
 	path string,
 	// The base URL to build for.
 	// +default="http://localhost:8080/"
@@ -33,10 +36,14 @@ func (m *Castle) PreviewBlog(
 	// The security headers: fitted to what the built pages use, strict (nothing
 	// from elsewhere, nothing inline), off, or the text of a
 	// Content-Security-Policy.
-	// +default="fitted"
+	// +optional
 	headers string,
 ) (*dagger.Service, error) {
-	blog := blog{castle: m, source: source, path: path, headers: headers, timer: newTimer()}
+	at, err := m.siteToBuild(source, site, path, headers).settings(ctx, forBuild)
+	if err != nil {
+		return nil, err
+	}
+	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
 	if err != nil {
 		return nil, plain(err)
@@ -73,8 +80,15 @@ func (m *Castle) ServeBlog(
 	ctx context.Context,
 	// The image's tag, or its digest (sha256:…).
 	tag string,
+	// The repository whose castle.yaml names the image.
+	// +defaultPath="/"
+	// +ignore=["*", "!castle.yaml"]
+	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The image's repository.
-	// +default="tazzo/tazlab.net"
+	// +optional
 	image string,
 	// The user name for the registry.
 	// +optional
@@ -90,16 +104,22 @@ func (m *Castle) ServeBlog(
 	// +default=80
 	port int,
 ) (*dagger.Service, error) {
+	s := m.Site(source, site, "", image, "", nil, 0, "", "", registryUsername, registryPassword, registryService,
+		"", "", "", "", "", "", false, "", "", nil, nil, nil, nil, nil, nil)
+	at, err := s.settings(ctx, forImage)
+	if err != nil {
+		return nil, err
+	}
 	base, err := m.container(publishProgram)
 	if err != nil {
 		return nil, err
 	}
-	puller, flags, err := registry{image: image, username: registryUsername, password: registryPassword, service: registryService}.attach(base)
+	puller, flags, err := s.registry(at).attach(base)
 	if err != nil {
 		return nil, err
 	}
 	archive, err := uncached(puller).
-		WithExec(append([]string{publishProgram, "pull", "--image=" + image, "--tag=" + tag, "--out=" + made + ".tar"}, flags...)).
+		WithExec(append([]string{publishProgram, "pull", "--image=" + at.Image, "--tag=" + tag, "--out=" + made + ".tar"}, flags...)).
 		File(made + ".tar").
 		Sync(ctx)
 	if err != nil {

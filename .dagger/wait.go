@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
-	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"dagger/castle/internal/dagger"
 )
@@ -37,9 +33,17 @@ func (m *Castle) WaitBlog(
 	// revision will do as well. Default: what the commit names.
 	// +optional
 	image string,
-	// The blog's Deployment.
-	// +default="blog/hugo-blog"
+	// The Deployment (namespace/name). Default: the one that castle.yaml names,
+	// or that runs an image of the site's repository.
+	// +optional
 	deployment string,
+	// The repository whose castle.yaml names the image.
+	// +defaultPath="/"
+	// +ignore=["*", "!castle.yaml"]
+	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	site string,
 	// The GitRepository that Flux fetches.
 	// +default="flux-system/flux-system"
 	fluxSource string,
@@ -63,58 +67,57 @@ func (m *Castle) WaitBlog(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	rollout := rolloutWait{
-		castle: m, wait: true, timeout: timeout, cluster: cluster, kubeconfig: kubeconfig,
+	r := rollout{
+		castle: m, wait: true, timeout: timeout, cluster: m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
 	}
-	if err := rollout.check(gitCommit{}); err != nil {
+	if err := r.check(false, ""); err != nil {
 		return "", err
 	}
-	if cluster != "" {
-		var err error
-		if rollout.described, err = m.describe(ctx, terragrunt, cluster, ageKey, sandbox{timeScale: timeScale}); err != nil {
-			return "", err
+	flags := []string{"--revision=" + revision, "--image=" + image}
+	if image == "" && deployment == "" {
+		s := &Site{Castle: m, Source: source}
+		if site != "" {
+			s.Given = []string{"--site=" + site}
 		}
+		at, err := s.settings(ctx, forImage)
+		if err != nil {
+			return "", fmt.Errorf("it is not known which Deployment to wait for: name it with --deployment, or the image with --image\n%w", err)
+		}
+		r.deployment = at.Deployment
+		flags = append(flags, "--repository="+at.Image)
 	}
-	enter, flags, err := rollout.attach(ctx)
-	if err != nil {
+	if err := r.describe(ctx); err != nil {
 		return "", err
 	}
-	container, err := m.container(publishProgram)
-	if err != nil {
-		return "", err
-	}
-	args := append([]string{publishProgram, "wait", "--revision=" + revision, "--image=" + image, "--format=" + string(format)}, flags...)
-	text, err := uncached(container).With(enter).WithExec(args).Stdout(ctx)
-	return text, plain(err)
+	return r.await(ctx, format, func(container *dagger.Container) *dagger.Container { return container }, flags...)
 }
 
-// rolloutWait is where and how long a published image is waited for.
-type rolloutWait struct {
+// rollout is where and how long a published image is waited for, if it is.
+type rollout struct {
 	castle                            *Castle
 	wait                              bool
 	timeout                           string
-	cluster                           string
-	described                         *described // where cluster is named
+	cluster                           *Cluster   // nil: none is named
+	described                         *described // the cluster, once it has been asked for
 	kubeconfig                        *dagger.Secret
 	deployment, source, kustomization string
 }
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-// check refuses, before anything is built, what could not be waited for after
-// such a commit.
-func (r rolloutWait) check(commit gitCommit) error {
+// check refuses, before anything is built, what could not be waited for.
+func (r *rollout) check(dryRun bool, pushBranch string) error {
 	switch {
-	case r.wait && (commit.dryRun || commit.pushBranch != ""):
+	case r.wait && (dryRun || pushBranch != ""):
 		return errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
-	case r.kubeconfig != nil && r.cluster != "":
+	case r.kubeconfig != nil && r.cluster != nil:
 		return errors.New("--cluster and --kubeconfig are two ways to a cluster: give one")
 	case !r.wait && r.kubeconfig != nil:
 		return errors.New("--kubeconfig is for waiting: give --wait too")
 	case !r.wait:
 		return nil
-	case r.kubeconfig == nil && r.cluster == "":
+	case r.kubeconfig == nil && r.cluster == nil:
 		return errors.New("it is not known on which cluster to wait for the rollout: name it with --cluster, or give --kubeconfig (env:NAME, file:PATH)")
 	}
 	if timeout, err := time.ParseDuration(r.timeout); err != nil || timeout <= 0 {
@@ -123,126 +126,81 @@ func (r rolloutWait) check(commit gitCommit) error {
 	for _, object := range []struct{ flag, name string }{
 		{"deployment", r.deployment}, {"flux-source", r.source}, {"flux-kustomization", r.kustomization},
 	} {
-		if !objectName.MatchString(object.name) {
+		if object.name != "" && !objectName.MatchString(object.name) {
 			return fmt.Errorf("--%s %q: want namespace/name, such as blog/hugo-blog", object.flag, object.name)
 		}
 	}
 	return nil
 }
 
-// describe finds the cluster that is named, if any, and returns the goal with
-// what the cluster is described with in the place of the defaults.
-func (r *rolloutWait) describe(ctx context.Context, terragrunt *dagger.Directory, ageKey *dagger.Secret, timeScale string, g goal) (goal, error) {
-	if r.cluster == "" {
-		return g, nil
+// describe finds the cluster that is named, if any.
+func (r *rollout) describe(ctx context.Context) (err error) {
+	if r.cluster != nil {
+		r.described, err = r.cluster.describe(ctx)
 	}
-	var err error
-	if r.described, err = r.castle.describe(ctx, terragrunt, r.cluster, ageKey, sandbox{timeScale: timeScale}); err != nil {
-		return g, err
-	}
-	return r.described.goal(ctx, g)
+	return err
 }
 
-// attach returns what gives a container the way to the cluster, and the flags
-// that say what to wait for. A sandbox is entered without waiting too: its registry
-// and its Git are nowhere else.
-func (r rolloutWait) attach(ctx context.Context) (dagger.WithContainerFunc, []string, error) {
-	attach := func(container *dagger.Container) *dagger.Container { return container }
-	if r.described != nil && (r.wait || r.described.isSandbox()) {
-		enter, err := r.described.enter(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		attach = enter
-	}
-	if !r.wait {
-		return attach, nil, nil
-	}
-	flags := []string{"--timeout=" + r.timeout, "--deployment=" + r.deployment, "--flux-source=" + r.source,
-		"--flux-kustomization=" + r.kustomization}
-	if r.described == nil {
-		return func(container *dagger.Container) *dagger.Container {
-			return container.WithSecretVariable("CASTLE_KUBECONFIG", r.kubeconfig)
-		}, flags, nil
-	}
-	return func(container *dagger.Container) *dagger.Container {
-		return attach(container).WithMountedDirectory(terragruntMount, r.described.terragrunt)
-	}, append(flags, "--cluster-folder="+r.described.folder()), nil
-}
-
-// powerOn has a sandbox's world come up while the image is still being built. A
-// failure is found where the world is needed.
-func (r rolloutWait) powerOn(ctx context.Context) {
+// enterSandbox gives a container the way into a sandbox, also where nothing is
+// waited for: its registry and its Git are nowhere else.
+func (r *rollout) enterSandbox(ctx context.Context) (dagger.WithContainerFunc, error) {
 	if r.described == nil || !r.described.isSandbox() {
-		return
+		return func(container *dagger.Container) *dagger.Container { return container }, nil
 	}
-	if world, err := r.described.world(ctx); err == nil {
-		go func() { _, _ = world.Start(ctx) }()
-	}
+	return r.described.enter(ctx)
 }
 
-// The defaults of publish-blog's arguments, and of those of rollback-blog and
-// history, that a named cluster changes.
-const (
-	defaultImage        = "tazzo/tazlab.net"
-	defaultGitOpsURL    = "https://github.com/tazzo/tazlab-k8s.git"
-	defaultGitOpsBranch = "main"
-)
-
-// goal is the image and the GitOps repository that a call is about.
-type goal struct {
-	image, url, branch string
-	token              *dagger.Secret
-	plainHTTP          string // the registry that speaks HTTP
-}
-
-func (g goal) flags() []string {
-	if g.plainHTTP == "" {
+// reach makes sure that there is a way to the cluster before anything is
+// published that is to be waited for. A sandbox comes up with it, while the
+// image is still being built.
+func (r *rollout) reach(ctx context.Context) error {
+	if !r.wait {
+		if r.described == nil || !r.described.isSandbox() {
+			return nil
+		}
+		world, err := r.described.world(ctx)
+		if err == nil {
+			_, _ = world.Start(ctx) // a failure is found where the world is needed
+		}
 		return nil
 	}
-	return []string{"--plain-http=" + g.plainHTTP}
+	container, flags, err := r.container(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = uncached(container).WithExec(append([]string{clusterProgram, "reach"}, flags...)).Sync(ctx)
+	return plain(err)
 }
 
-// goal puts what the cluster is described with in the place of the defaults.
-func (d *described) goal(ctx context.Context, g goal) (goal, error) {
-	clusters := g.url == defaultGitOpsURL
-	if clusters {
-		g.url = d.GitOps.URL
-	}
-	if g.branch == defaultGitOpsBranch {
-		g.branch = d.GitOps.Branch
-	}
-	if !d.isSandbox() {
-		return g, nil
-	}
-
-	// The values of a sandbox open nothing outside it.
-	var world struct {
-		Git struct {
-			Token string `yaml:"token"`
-		} `yaml:"git"`
-		Registry string `yaml:"registry"`
-	}
-	file := path.Join("live", d.name, "world.yaml")
-	text, err := d.terragrunt.File(file).Contents(ctx)
+// container has castle-cluster and the way to the cluster; the flags say which
+// one it is, and what is looked at there.
+func (r *rollout) container(ctx context.Context) (*dagger.Container, []string, error) {
+	container, err := r.castle.container(clusterProgram)
 	if err != nil {
-		return g, fmt.Errorf("%s cannot be read: %w", file, err)
+		return nil, nil, err
 	}
-	if err := yaml.Unmarshal([]byte(text), &world); err != nil {
-		return g, fmt.Errorf("%s: %w", file, err)
+	flags := []string{"--timeout=" + r.timeout, "--flux-source=" + r.source, "--flux-kustomization=" + r.kustomization}
+	if r.deployment != "" {
+		flags = append(flags, "--deployment="+r.deployment)
 	}
-	if clusters {
-		// The world serves Git on plain HTTP for who does not know its authority.
-		g.url = strings.Replace(g.url, "https://", "http://", 1)
+	if r.described == nil {
+		return container.WithSecretVariable("CASTLE_KUBECONFIG", r.kubeconfig), flags, nil
 	}
-	if g.token == nil {
-		g.token = dag.SetSecret("castle-"+d.name+"-git-token", world.Git.Token)
+	enter, err := r.described.enter(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	if g.image == defaultImage {
-		g.image = world.Registry + "/" + g.image
+	return container.With(enter).WithMountedDirectory(terragruntMount, r.described.terragrunt),
+		append(flags, "--cluster-folder="+r.described.folder()), nil
+}
+
+// await waits, and returns the report.
+func (r *rollout) await(ctx context.Context, format Format, mount dagger.WithContainerFunc, what ...string) (string, error) {
+	container, flags, err := r.container(ctx)
+	if err != nil {
+		return "", err
 	}
-	if hostOfImage(g.image) == world.Registry {
-		g.plainHTTP = world.Registry
-	}
-	return g, nil
+	args := append(append([]string{clusterProgram, "rollout", "--format=" + string(format)}, flags...), what...)
+	text, err := uncached(container).With(mount).WithExec(args).Stdout(ctx)
+	return text, plain(err)
 }

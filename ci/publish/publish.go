@@ -31,8 +31,6 @@ type Options struct {
 	Headers *report.Headers
 	// DryRun compares and pushes nothing.
 	DryRun bool
-	// Waiter is asked for the rollout of what was published; nil: nobody waits for it.
-	Waiter report.Waiter
 	// Began is when the whole run began, and Steps are those done already.
 	Began time.Time
 	Steps []report.Step
@@ -40,8 +38,7 @@ type Options struct {
 	Warnings []string
 }
 
-// Run publishes. The result is complete only without an error; with one it holds what was done until then. A
-// *report.RolloutError says that all was published.
+// Run publishes. The result is complete only without an error; with one it holds what was done until then.
 func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	tag := o.TagPrefix + o.Commit.Short
 	result = report.Result{
@@ -76,11 +73,9 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	update.Selector.Image, update.Tag, update.Digest = o.Image, tag, result.Image.Digest
 	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
 	update.DryRun = o.DryRun
-	var named string // the image as the manifest has it
 	err = result.Step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
 		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
-		named = updated.Change.New.String()
 		return err
 	})
 	if err != nil && o.DryRun {
@@ -90,11 +85,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		return result, fmt.Errorf("update the manifest (the image %s is in the registry): %w", reference, err)
 	}
 	result.Changed = result.GitOps.Changed || !result.Image.AlreadyThere
-	if o.Waiter == nil || o.DryRun {
-		return result, nil
-	}
-	err = result.WaitRollout(ctx, o.Waiter, named)
-	return result, err
+	return result, nil
 }
 
 // push pushes the image, or in a dry run says what a push would find.

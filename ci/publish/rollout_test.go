@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/publish/publishtest"
 	"tazlab.net/castle/ci/publish/report"
 )
@@ -15,9 +14,14 @@ func TestTheRolloutIsWaitedForWhenTheManifestIsPushed(t *testing.T) {
 	w := publishtest.New(t)
 	follower := &publishtest.Cluster{T: t, World: w}
 	options := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
-	options.Waiter = follower
 	for _, changed := range []bool{true, false} { // a second publish has nothing to push, but may wait
 		result := publishtest.MustRun(t, options)
+		if err := result.WaitRollout(t.Context(), follower); err != nil {
+			t.Fatal(err)
+		}
+		if want := (report.Resource{Kind: "Deployment", Name: "hugo-blog"}); follower.Resource != want || follower.Repository != w.Image() {
+			t.Errorf("asked for %+v of %q, want %+v", follower.Resource, follower.Repository, want)
+		}
 		if follower.Commit == "" || follower.Commit != follower.Tip || follower.Commit != result.GitOps.Commit || result.Changed != changed {
 			t.Errorf("asked for commit %q when the tip was %q; the result names %q", follower.Commit, follower.Tip, result.GitOps.Commit)
 		}
@@ -39,8 +43,9 @@ func TestAPinnedDigestIsPartOfTheImageThatIsWaitedFor(t *testing.T) {
 	w := publishtest.New(t)
 	follower := &publishtest.Cluster{T: t, World: w}
 	options := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
-	options.Waiter, options.Update.PinDigest = follower, true
-	if result := publishtest.MustRun(t, options); follower.Image != result.Image.Reference() {
+	options.Update.PinDigest = true
+	result := publishtest.MustRun(t, options)
+	if err := result.WaitRollout(t.Context(), follower); err != nil || follower.Image != result.Image.Reference() {
 		t.Errorf("asked for %s, want %s", follower.Image, result.Image.Reference())
 	}
 }
@@ -50,8 +55,8 @@ func TestWhatIsPublishedStaysSoWhenTheRolloutIsNotSeen(t *testing.T) {
 	w := publishtest.New(t)
 	options := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
 	cause := errors.New("waiting for Deployment hugo-blog: 0 of 2 available, 10m0s")
-	options.Waiter = &publishtest.Cluster{T: t, World: w, Fails: cause}
-	result, err := publish.Run(t.Context(), options)
+	result := publishtest.MustRun(t, options)
+	err := result.WaitRollout(t.Context(), &publishtest.Cluster{T: t, World: w, Fails: cause})
 	if _, ok := errors.AsType[*report.UnseenError](err); !ok || !errors.Is(err, cause) {
 		t.Fatalf("got %v", err)
 	}
@@ -70,21 +75,14 @@ func TestWhatIsPublishedStaysSoWhenTheRolloutIsNotSeen(t *testing.T) {
 	}
 }
 
-func TestNothingIsWaitedForThatWasNotPublished(t *testing.T) {
+func TestNothingIsWaitedForAfterADryRun(t *testing.T) {
 	t.Parallel()
 	w := publishtest.New(t)
 	follower := &publishtest.Cluster{T: t, World: w}
 	dry := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
-	dry.Waiter, dry.DryRun = follower, true
-	if result := publishtest.MustRun(t, dry); result.Rollout != nil {
-		t.Errorf("%+v", result.Rollout)
-	}
-	lost := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
-	lost.Waiter, lost.Update.Path = follower, "no/such.yaml"
-	if _, err := publish.Run(t.Context(), lost); err == nil {
-		t.Error("the manifest that is not there was changed")
-	}
-	if follower.Asked != 0 {
-		t.Errorf("the cluster was asked %d times", follower.Asked)
+	dry.DryRun = true
+	result := publishtest.MustRun(t, dry)
+	if err := result.WaitRollout(t.Context(), follower); err != nil || result.Rollout != nil || follower.Asked != 0 {
+		t.Errorf("%v %+v; the cluster was asked %d times", err, result.Rollout, follower.Asked)
 	}
 }

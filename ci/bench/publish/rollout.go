@@ -41,7 +41,8 @@ func (w *workshop) rollouts(ctx context.Context) ([]time.Duration, error) {
 		if err := errors.Join(editAbout(w.blog(), run), w.commit(ctx, "Change a comma")); err != nil {
 			return nil, err
 		}
-		output, err := w.output(ctx, w.root, nil, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(), "--cluster=sandbox", "--wait", "--format=JSON")
+		output, err := w.output(ctx, w.root, nil, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(), "--path="+w.path, "--image=tazzo/tazlab.net",
+			"--manifest-path=apps/base/hugo-blog/hugo-blog.yaml", "--cluster=sandbox", "--wait", "--format=JSON")
 		if err != nil {
 			return nil, err
 		}

@@ -22,16 +22,15 @@ const RequestedAt = "reconcile.fluxcd.io/requestedAt"
 // Namespace is where Flux runs, with castle's own source.
 const Namespace = "flux-system"
 
-// Delivery is how the blog gets into a cluster.
+// Delivery is how an image gets into a cluster.
 type Delivery struct {
-	Deployment    kube.Object
+	Deployment    kube.Object // none: the one that runs the image
 	Source        kube.Object // the GitRepository
 	Kustomization kube.Object // the first that takes from it, and makes the others
 }
 
-// DefaultDelivery has the names of castle's own repositories and layers.
+// DefaultDelivery has the names of the layer gitops, which are those of `flux bootstrap`.
 var DefaultDelivery = Delivery{
-	Deployment:    kube.Object{Namespace: "blog", Name: "hugo-blog"},
 	Source:        kube.Object{Namespace: Namespace, Name: "flux-system"},
 	Kustomization: kube.Object{Namespace: Namespace, Name: "flux-system"},
 }
@@ -39,7 +38,7 @@ var DefaultDelivery = Delivery{
 // Complete puts the names of DefaultDelivery where there is none.
 func (d Delivery) Complete() Delivery {
 	return Delivery{
-		Deployment:    cmp.Or(d.Deployment, DefaultDelivery.Deployment),
+		Deployment:    d.Deployment,
 		Source:        cmp.Or(d.Source, DefaultDelivery.Source),
 		Kustomization: cmp.Or(d.Kustomization, DefaultDelivery.Kustomization),
 	}

@@ -1,7 +1,6 @@
 package gates
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -20,10 +19,6 @@ type Env struct {
 	Talos   Talos                // for the gate platform
 	// Revision is what Flux must be at, a commit or "main@sha1:<commit>". Empty: whatever its source is at.
 	Revision string
-	// Image is what the blog must run. Empty: whatever its Deployment names.
-	Image string
-	// Deployment is the blog's, for the gate blog. Empty: the one of castle's own repositories.
-	Deployment kube.Object
 	// LookOnly leaves out the conditions that create something to see whether it works.
 	LookOnly bool
 }
@@ -45,7 +40,6 @@ var gates = []struct {
 	{"gitops-secrets", needKube, gitopsSecrets},
 	{"gitops-controllers", needKube, gitopsControllers},
 	{"gitops", needKube, gitops},
-	{"blog", needKube, blog},
 }
 
 func platform(e Env) []Condition {
@@ -137,13 +131,6 @@ func gitops(e Env) []Condition {
 	return []Condition{
 		{"GitRepository " + names.Source.Name, e.Kube.Objects(flux.GitRepositories, ns, flux.SourceAt(e.Revision), names.Source.Name), "kubectl -n " + ns + " describe gitrepository " + names.Source.Name},
 		{"Kustomizations", delivered(e.Kube, names.Source, names.Kustomization, e.Revision), "kubectl get kustomizations -A; kubectl -n " + ns + " logs deployment/kustomize-controller"},
-	}
-}
-
-func blog(e Env) []Condition {
-	blog := cmp.Or(e.Deployment, flux.DefaultDelivery.Deployment)
-	return []Condition{
-		{"Deployment " + blog.Name + " in " + blog.Namespace, e.Kube.Objects(kube.Deployments, blog.Namespace, kube.Runs(e.Image), blog.Name), "kubectl -n " + blog.Namespace + " get deployments,pods"},
 	}
 }
 

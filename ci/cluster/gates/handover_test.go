@@ -42,12 +42,3 @@ func TestAFailedHandOverNamesTheCause(t *testing.T) {
 		}
 	}
 }
-
-func TestABlogGateWantsTheExactImage(t *testing.T) {
-	server := fluxtest.Install(t, &shared)
-	server.PutBlog("registry/blog:old", "available")
-	gate := watchGate(t, "blog", Env{Kube: connect(t, server.Server), Image: "registry/blog:new"}, time.Minute)
-	gate.Sees("its image is registry/blog:old, not registry/blog:new")
-	server.PutBlog("registry/blog:new", "available")
-	gate.Opens()
-}

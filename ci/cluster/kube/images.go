@@ -1,29 +1,25 @@
 package kube
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Runs tests a Deployment as Available does, and that its pods run the image; an empty image stands for any.
-func Runs(image string) Test {
-	return func(deployment *unstructured.Unstructured) (string, bool) {
-		images := Images(deployment)
-		if image != "" && !HasImage(images, image) {
-			return fmt.Sprintf("its image is %s, not %s", strings.Join(images, ", "), image), false
-		}
-		return Available(deployment)
-	}
-}
-
 // HasImage looks for an image under any of the names that a container runtime takes for the same one.
 func HasImage(images []string, image string) bool {
 	wanted := canonical(image)
 	return slices.ContainsFunc(images, func(has string) bool { return has == image || canonical(has) == wanted })
+}
+
+// HasRepository looks for an image of the repository, whatever its tag and digest.
+func HasRepository(images []string, repository string) bool {
+	wanted, err := name.NewRepository(repository)
+	return err == nil && slices.ContainsFunc(images, func(has string) bool {
+		reference, err := name.ParseReference(has)
+		return err == nil && reference.Context() == wanted
+	})
 }
 
 // canonical is an image's full name, with the registry that a short one leaves out; what is no name stays as it is.

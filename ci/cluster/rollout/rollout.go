@@ -1,5 +1,5 @@
 // Package rollout has Flux fetch and apply a commit of the GitOps repository now, instead of at its next turn, and waits
-// until the blog's Deployment is available with it.
+// until a Deployment is available with it.
 package rollout
 
 import (
@@ -28,16 +28,20 @@ type Wanted struct {
 	Revision string
 	// Image is what the Deployment must run, with its tag. Empty: whatever the commit names.
 	Image string
+	// Name and Repository tell which Deployment is meant where Delivery names none: its name, in whatever namespace, and
+	// the repository of one of its images, by default that of Image. Either may be empty.
+	Name, Repository string
 	flux.Delivery
 }
 
 // Seen is what a cluster was seen to run; empty where it was not seen.
 type Seen struct {
-	Revision string // what Flux has fetched, "main@sha1:<commit>"
-	Image    string // what the Deployment runs, as its manifest names it
+	Revision   string // what Flux has fetched, "main@sha1:<commit>"
+	Image      string // what the Deployment runs, as its manifest names it
+	Deployment kube.Object
 }
 
-// Wait asks Flux to fetch now, and waits until the blog's Deployment is available with what was fetched. Errors and events
+// Wait asks Flux to fetch now, and waits until the Deployment is available with what was fetched. Errors and events
 // are those of gates.Wait.
 //
 // With an image, a commit that somebody pushed afterwards is as good as the wanted one, as long as it has the same image;
@@ -48,9 +52,11 @@ func Wait(ctx context.Context, client *kube.Client, wanted Wanted, options gates
 			return Seen{}, err
 		}
 	}
-	wanted.Delivery = wanted.Delivery.Complete()
+	if err := wanted.complete(); err != nil {
+		return Seen{}, err
+	}
 	w := &wait{client: client, Wanted: wanted, fetched: make(chan struct{}), nudged: map[string]bool{}}
-	deployment := "Deployment " + w.Deployment.Name + " in " + w.Deployment.Namespace
+	deployment := wanted.title()
 	if w.Image != "" {
 		deployment += " with " + w.Image
 	}
@@ -63,7 +69,7 @@ func Wait(ctx context.Context, client *kube.Client, wanted Wanted, options gates
 		{
 			Name:   deployment,
 			Waiter: kube.WaitFunc(w.rollOut),
-			Next:   "kubectl get kustomizations -A; kubectl -n " + w.Deployment.Namespace + " get deployments,pods",
+			Next:   "kubectl get kustomizations -A; kubectl " + wanted.where() + " get deployments,pods",
 		},
 	}, options)
 	return w.seen, err
@@ -81,7 +87,7 @@ func CheckImage(image string) error {
 	return nil
 }
 
-// wait is one wait for the blog.
+// wait is one wait.
 type wait struct {
 	client *kube.Client
 	Wanted
@@ -97,9 +103,9 @@ type wait struct {
 func (w *wait) fetch(ctx context.Context, report func(string)) error {
 	// Nothing comes of it where the Deployment cannot be read: then the Kustomization is looked at.
 	bounded, cancel := context.WithTimeout(ctx, time.Second)
-	now, err := w.client.Resource(kube.Deployments).Namespace(w.Deployment.Namespace).Get(bounded, w.Deployment.Name, metav1.GetOptions{})
+	now, err := w.now(bounded)
 	cancel()
-	w.changed = err == nil && w.Image != "" && !kube.HasImage(kube.Images(now), w.Image)
+	w.changed = err == nil && now != nil && w.Image != "" && !kube.HasImage(kube.Images(now), w.Image)
 
 	w.seen.Revision, err = reconcile(ctx, w.client, w.Source, w.Kustomization, w.Revision, report)
 	if err != nil {
@@ -112,7 +118,7 @@ func (w *wait) fetch(ctx context.Context, report func(string)) error {
 	return nil
 }
 
-// rollOut waits until the blog runs the image, after the source has fetched the commit that names it.
+// rollOut waits until the Deployment runs the image, after the source has fetched the commit that names it.
 func (w *wait) rollOut(ctx context.Context, report func(string)) error {
 	report("Flux has not fetched the commit yet")
 	select {
@@ -121,7 +127,7 @@ func (w *wait) rollOut(ctx context.Context, report func(string)) error {
 	case <-w.fetched:
 	}
 	targets := []kube.Target{
-		{Resource: kube.Deployments, Namespace: w.Deployment.Namespace, Name: w.Deployment.Name},
+		w.target(),
 		{Resource: flux.GitRepositories, Namespace: w.Source.Namespace, Name: w.Source.Name},
 		{Resource: flux.Kustomizations},
 	}
@@ -134,10 +140,14 @@ func (w *wait) judge(ctx context.Context, view kube.View) (string, bool, error) 
 	}
 	at := flux.Revision(view[1][0])
 	w.nudge(ctx, view[2], at)
-	if len(view[0]) == 0 {
+	deployment, err := w.choose(view[0])
+	if err != nil {
+		return "", false, err
+	}
+	if deployment == nil {
 		return "does not exist yet", false, nil
 	}
-	deployment := view[0][0]
+	w.seen.Deployment = kube.ObjectOf(deployment)
 	owner := ownerOf(deployment, view[2])
 	has := w.Image == "" || kube.HasImage(kube.Images(deployment), w.Image)
 	switch {
@@ -172,7 +182,7 @@ func (w *wait) available(deployment *unstructured.Unstructured) (string, bool, e
 func (w *wait) settled(ctx context.Context, source *unstructured.Unstructured) (string, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
 	defer cancel()
-	now, err := w.client.Resource(kube.Deployments).Namespace(w.Deployment.Namespace).Get(ctx, w.Deployment.Name, metav1.GetOptions{})
+	now, err := w.client.Resource(kube.Deployments).Namespace(w.seen.Deployment.Namespace).Get(ctx, w.seen.Deployment.Name, metav1.GetOptions{})
 	if err != nil {
 		return kube.Brief(err).Error(), false, nil
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +52,7 @@ func (f *deliveryFlags) add(command *cobra.Command) {
 	f.delivery = flux.DefaultDelivery
 	flags := command.Flags()
 	flags.StringVar(&f.folder, "cluster-folder", "", "the folder of the cluster that rolls out (terragrunt/live/NAME); else "+kubeconfigVariable+" holds a kubeconfig's text")
-	flags.Var(objectFlag{&f.delivery.Deployment}, "deployment", "the blog's Deployment")
+	flags.Var(objectFlag{&f.delivery.Deployment}, "deployment", "the Deployment; default: that of the manifest, else the one that has the image")
 	flags.Var(objectFlag{&f.delivery.Source}, "flux-source", "the GitRepository that Flux fetches")
 	flags.Var(objectFlag{&f.delivery.Kustomization}, "flux-kustomization", "the Kustomization that is asked first to apply it")
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long to wait for the rollout")
@@ -89,12 +91,40 @@ type clusterWaiter struct {
 	waiter  rollout.Waiter
 }
 
-func (w *clusterWaiter) Wait(ctx context.Context, commit, image string) (report.Rollout, error) {
-	seen, err := w.waiter.Wait(ctx, rollout.Wanted{Revision: commit, Image: image, Delivery: w.delivery}, w.timeout)
+// Wait implements report.Waiter.
+func (w *clusterWaiter) Wait(ctx context.Context, delivered report.Delivered) (report.Rollout, error) {
+	wanted := rollout.Wanted{
+		Revision: delivered.Commit, Image: delivered.Image, Repository: delivered.Repository, Delivery: w.delivery,
+	}
+	err := w.of(delivered.Resource, &wanted)
+	var seen rollout.Seen
+	if err == nil {
+		seen, err = w.waiter.Wait(ctx, wanted, w.timeout)
+	}
 	return report.Rollout{
-		Cluster: w.cluster, Deployment: w.delivery.Deployment.String(),
-		Revision: seen.Revision, Image: seen.Image, Again: w.again(commit, image),
+		Cluster: w.cluster, Deployment: wanted.Subject(seen),
+		Revision: seen.Revision, Image: seen.Image, Again: w.again(delivered.Commit, delivered.Image),
 	}, err
+}
+
+// otherWorkloads run images, and have a way of their own to say how far they are.
+var otherWorkloads = []string{"StatefulSet", "DaemonSet", "Job", "CronJob", "Pod", "ReplicaSet"}
+
+// of takes the Deployment from the resource whose image was changed, as the manifest names it, unless a flag has named
+// one. Where the manifest holds no workload, as a list of kustomize's or a chart's values do, the image tells.
+func (w *clusterWaiter) of(resource report.Resource, wanted *rollout.Wanted) error {
+	switch {
+	case w.delivery.Deployment != kube.Object{}:
+	case slices.Contains(otherWorkloads, resource.Kind):
+		return fmt.Errorf("the manifest's resource is a %s, %s, and castle waits for Deployments: leave --wait out, and look with kubectl",
+			resource.Kind, resource.Name)
+	case resource.Kind == "Deployment":
+		wanted.Name = resource.Name
+		if resource.Namespace != "" {
+			wanted.Deployment = kube.Object{Namespace: resource.Namespace, Name: resource.Name}
+		}
+	}
+	return nil
 }
 
 // again is the command that waits for the same once more.
@@ -106,10 +136,14 @@ func (w *clusterWaiter) again(commit, image string) string {
 		words = append(words, "--kubeconfig …")
 	}
 	byDefault := flux.DefaultDelivery
+	deployment := ""
+	if w.delivery.Deployment != (kube.Object{}) {
+		deployment = w.delivery.Deployment.String()
+	}
 	for _, flag := range []struct{ name, value, byDefault string }{
 		{"revision", commit, ""},
 		{"image", image, ""},
-		{"deployment", w.delivery.Deployment.String(), byDefault.Deployment.String()},
+		{"deployment", deployment, ""},
 		{"flux-source", w.delivery.Source.String(), byDefault.Source.String()},
 		{"flux-kustomization", w.delivery.Kustomization.String(), byDefault.Kustomization.String()},
 	} {
@@ -120,32 +154,73 @@ func (w *clusterWaiter) again(commit, image string) string {
 	return strings.Join(words, " ")
 }
 
-func newWaitCommand() *cobra.Command {
+// newReachCommand is asked before anything is published: what could not be waited for is not to be done either.
+func newReachCommand() *cobra.Command {
 	var where deliveryFlags
-	var format cli.Format
-	var commit, image string
 	command := &cobra.Command{
-		Use:   "wait",
-		Short: "Ask Flux to look now, and wait until the cluster runs what it finds",
+		Use:   "reach",
+		Short: "Make sure that there is a way to the cluster, before a publish that is to be waited for",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := where.open(cmd); err != nil {
+				return fmt.Errorf("nothing is changed yet, since the rollout could not be waited for: %w", err)
+			}
+			return nil
+		},
+	}
+	where.add(command)
+	return command
+}
+
+func newRolloutCommand() *cobra.Command {
+	var where deliveryFlags
+	var format cli.Format
+	var wanted report.Delivered
+	var published string
+	command := &cobra.Command{
+		Use:   "rollout",
+		Short: "Ask Flux to look now, and wait until the cluster runs what it finds",
+		Long: `Ask Flux to look now, and wait until the cluster runs what it finds: what a
+publish or a rollback has changed, with --published, or what is named by
+--revision and --image. The report of the former is that of the whole run.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			began := time.Now()
-			if image != "" {
-				if err := rollout.CheckImage(image); err != nil {
+			if wanted.Image != "" {
+				if err := rollout.CheckImage(wanted.Image); err != nil {
 					return err
+				}
+			}
+			var result report.Result
+			if published != "" {
+				data, err := os.ReadFile(published)
+				if err != nil {
+					return fmt.Errorf("read what was published: %w", err)
+				}
+				if err := json.Unmarshal(data, &result); err != nil {
+					return fmt.Errorf("%s is not what castle-publish writes with --result: %w", published, err)
 				}
 			}
 			waiter, err := where.open(cmd)
 			if err != nil {
 				return err
 			}
-			result, err := report.Wait(cmd.Context(), waiter, commit, image, began)
-			return errors.Join(format.Print(cmd, result), err)
+			if published != "" {
+				err := result.WaitRollout(cmd.Context(), waiter)
+				return errors.Join(format.Print(cmd, result), err)
+			}
+			seen, err := report.Wait(cmd.Context(), waiter, wanted, began)
+			return errors.Join(format.Print(cmd, seen), err)
 		},
 	}
 	where.add(command)
-	command.Flags().StringVar(&commit, "revision", "", "the GitOps repository's commit that must be rolled out; default: the newest")
-	command.Flags().StringVar(&image, "image", "", "the image that must run, with its tag; default: what the commit names")
+	flags := command.Flags()
+	flags.StringVar(&published, "published", "", "the result of castle-publish whose rollout is waited for")
+	flags.StringVar(&wanted.Commit, "revision", "", "the GitOps repository's commit that must be rolled out; default: the newest")
+	flags.StringVar(&wanted.Image, "image", "", "the image that must run, with its tag; default: what the commit names")
+	flags.StringVar(&wanted.Repository, "repository", "", "the image's repository, which tells the Deployment where nothing else does")
+	command.MarkFlagsMutuallyExclusive("published", "revision")
+	command.MarkFlagsMutuallyExclusive("published", "image")
 	format.Add(command)
 	return command
 }

@@ -1,36 +1,78 @@
 package main
 
 import (
-	"bytes"
-	"errors"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"tazlab.net/castle/ci/cmd/cli"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/rollout"
 	"tazlab.net/castle/ci/publish/report"
 )
 
-func TestTheReportIsPrintedThoughTheRolloutWasNotSeen(t *testing.T) {
-	printed := func(err error) (string, error) {
-		var out bytes.Buffer
-		var format cli.Format
-		command := &cobra.Command{}
-		command.SetOut(&out)
-		format.Add(command)
-		err = printRun(command, &format, report.Result{Rollback: true, Changed: true}, err)
-		return out.String(), err
+func TestTheDeploymentIsThatOfTheManifest(t *testing.T) {
+	named := kube.Object{Namespace: "hugo-blog", Name: "hugo-blog"}
+	given := kube.Object{Namespace: "web", Name: "pre-site"}
+	for title, c := range map[string]struct {
+		given    kube.Object
+		resource report.Resource
+		want     rollout.Wanted
+	}{
+		"whole":                  {resource: report.Resource{Kind: "Deployment", Namespace: "hugo-blog", Name: "hugo-blog"}, want: wanted(named, "hugo-blog")},
+		"kustomize adds":         {resource: report.Resource{Kind: "Deployment", Name: "hugo-blog"}, want: wanted(kube.Object{}, "hugo-blog")},
+		"the image tells":        {resource: report.Resource{Kind: "Kustomization"}, want: wanted(kube.Object{}, "")},
+		"a chart's values":       {resource: report.Resource{Kind: "HelmRelease", Namespace: "blog", Name: "site"}, want: wanted(kube.Object{}, "")},
+		"a flag outdoes a kind":  {given: given, resource: report.Resource{Kind: "StatefulSet", Name: "x"}, want: wanted(given, "")},
+		"a flag outdoes a names": {given: given, resource: report.Resource{Kind: "Deployment", Namespace: "a", Name: "b"}, want: wanted(given, "")},
+	} {
+		w := &clusterWaiter{}
+		w.delivery.Deployment = c.given
+		var got rollout.Wanted
+		got.Delivery = w.delivery
+		if err := w.of(c.resource, &got); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", title, got, err, c.want)
+		}
 	}
-	unseen := &report.UnseenError{Rollout: report.Rollout{Deployment: "blog/hugo-blog"}}
-	if report, err := printed(unseen); !errors.Is(err, unseen) || !strings.HasPrefix(report, "Rolled back\n") {
-		t.Errorf("%v and %q", err, report)
+	err := (&clusterWaiter{}).of(report.Resource{Kind: "StatefulSet", Name: "site"}, &rollout.Wanted{})
+	if err == nil || !strings.Contains(err.Error(), "a StatefulSet, site, and castle waits for Deployments") {
+		t.Errorf("%v", err)
 	}
-	if report, err := printed(nil); err != nil || !strings.HasPrefix(report, "Rolled back\n") {
-		t.Errorf("%v and %q", err, report)
+}
+
+func wanted(deployment kube.Object, name string) rollout.Wanted {
+	w := rollout.Wanted{Name: name}
+	w.Deployment = deployment
+	return w
+}
+
+// The report of the whole run is printed though its rollout was not seen, and that is an error nevertheless.
+func TestWhatWasPublishedIsToldThoughTheRolloutWasNotSeen(t *testing.T) {
+	const image = "me/blog:blog-1a2b3c4"
+	data, err := json.Marshal(report.Result{
+		Rollback: true, Changed: true, Image: report.Image{Repository: "me/blog", Tag: "blog-1a2b3c4"},
+		GitOps: report.GitOps{Branch: "main", Commit: "c0ffee", Image: image, Resource: report.Resource{Kind: "Deployment", Namespace: "web", Name: "site"}},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	refused := errors.New("refused")
-	if report, err := printed(refused); !errors.Is(err, refused) || report != "" {
-		t.Errorf("%v and %q", err, report)
+	file := filepath.Join(t.TempDir(), "result.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(kubeconfigVariable, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: s, user: u}}],
+		clusters: [{name: s, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: t}}]}`)
+	command := newRolloutCommand()
+	var out strings.Builder
+	command.SetOut(&out)
+	command.SetErr(&strings.Builder{})
+	command.SetArgs([]string{"--published=" + file, "--timeout=300ms"})
+	err = command.Execute()
+	if err == nil || !strings.Contains(err.Error(), "the manifest on branch main names it (GitOps commit c0ffee); only the rollout of web/site was not seen") {
+		t.Errorf("%v", err)
+	}
+	if !strings.HasPrefix(out.String(), "Rolled back, but its rollout was not seen\n") {
+		t.Errorf("printed %q", out.String())
 	}
 }

@@ -65,7 +65,7 @@ func newExportCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&source.Dir, "source", ".", "the Git working tree")
-	flags.StringVar(&source.Subdir, "path", "blog", "the Hugo site's folder in it")
+	flags.StringVar(&source.Subdir, "path", ".", "the Hugo site's folder in it")
 	flags.StringVar(&out, "out", "", "the folder to write to")
 	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's folder as it is, for a look at it")
 	cli.Require(command, "out")

@@ -1,6 +1,5 @@
 // Command castle-publish is the steps of publish-blog and its companions; they run inside the module's containers, one
-// after the other. This package holds commands and flags only; what they do stands in ci/publish, and for the wait for
-// a rollout in ci/cluster.
+// after the other. This package holds commands and flags only; what they do stands in ci/publish.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 func main() {
 	redact.Add(os.Getenv(gitTokenVariable), os.Getenv(registryPasswordVariable))
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
-		newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
-		newArchiveCommand(), newPublishCommand(), newWaitCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
+		newSettingsCommand(), newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
+		newArchiveCommand(), newPublishCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
 		newBrowseCommand(), newPullCommand(), newCompareCommand()))
 }

@@ -14,16 +14,12 @@ import (
 func newRollbackCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options rollback.Options
-	var rollout waitFlags
-	var format cli.Format
+	var result resultFlags
 	command := &cobra.Command{
 		Use:   "rollback",
 		Short: "Point the manifest at an image that was published before",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if options.Waiter, err = rollout.waiter(cmd, manifest.update, "rolled back"); err != nil {
-				return err
-			}
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			stop, err := manifest.start(cmd.Context())
 			if err != nil {
 				return err
@@ -31,8 +27,11 @@ func newRollbackCommand() *cobra.Command {
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.Registry.Password = os.Getenv(registryPasswordVariable)
-			result, err := rollback.Run(cmd.Context(), options)
-			return printRun(cmd, &format, result, err)
+			done, err := rollback.Run(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			return result.print(cmd, done)
 		},
 	}
 	manifest.add(command)
@@ -40,8 +39,7 @@ func newRollbackCommand() *cobra.Command {
 	command.Flags().StringVar(&options.To, "to", "", "the source commit to go back to")
 	cli.Require(command, "to")
 	addRegistryFlags(command, &options.Registry)
-	rollout.add(command)
-	format.Add(command)
+	result.add(command)
 	return command
 }
 

@@ -14,8 +14,7 @@ import (
 func newPublishCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options publish.Options
-	var where waitFlags
-	var format cli.Format
+	var result resultFlags
 	var commitFile, headersFile, began string
 	var steps []string
 	command := &cobra.Command{
@@ -43,9 +42,6 @@ func newPublishCommand() *cobra.Command {
 					return err
 				}
 			}
-			if options.Waiter, err = where.waiter(cmd, manifest.update, "published"); err != nil {
-				return err
-			}
 			stop, err := manifest.start(cmd.Context())
 			if err != nil {
 				return err
@@ -54,8 +50,11 @@ func newPublishCommand() *cobra.Command {
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.DryRun = manifest.update.DryRun
 			options.Registry.Password = os.Getenv(registryPasswordVariable)
-			result, err := publish.Run(cmd.Context(), options)
-			return printRun(cmd, &format, result, err)
+			done, err := publish.Run(cmd.Context(), options)
+			if err != nil {
+				return err
+			}
+			return result.print(cmd, done)
 		},
 	}
 	manifest.add(command)
@@ -68,8 +67,7 @@ func newPublishCommand() *cobra.Command {
 	addRegistryFlags(command, &options.Registry)
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")
-	where.add(command)
-	format.Add(command)
+	result.add(command)
 	cli.Require(command, "commit", "layout")
 	return command
 }

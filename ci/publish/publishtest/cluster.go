@@ -14,19 +14,19 @@ type Cluster struct {
 	World *World
 	Fails error // nil: the image is rolled out
 
-	// Commit and Image are what was asked for last, Tip and Manifest those of the main branch then.
-	Commit, Image string
+	// Delivered is what was asked for last, Tip and Manifest those of the main branch then.
+	report.Delivered
 	Tip, Manifest string
 	Asked         int // how often
 }
 
-// WaitRollout implements report.Waiter.
-func (c *Cluster) Wait(_ context.Context, commit, image string) (report.Rollout, error) {
+// Wait implements report.Waiter.
+func (c *Cluster) Wait(_ context.Context, delivered report.Delivered) (report.Rollout, error) {
 	c.Asked++
-	c.Commit, c.Image, c.Tip, c.Manifest = commit, image, c.World.Tip(c.T), c.World.Manifest(c.T)
+	c.Delivered, c.Tip, c.Manifest = delivered, c.World.Tip(c.T), c.World.Manifest(c.T)
 	rollout := report.Rollout{Cluster: "blue", Deployment: "blog/hugo-blog", Again: "dagger call wait-blog --cluster blue"}
 	if c.Fails == nil {
-		rollout.Revision, rollout.Image = "main@sha1:"+commit, image
+		rollout.Revision, rollout.Image = "main@sha1:"+delivered.Commit, delivered.Image
 	}
 	return rollout, c.Fails
 }

@@ -68,6 +68,17 @@ type GitOps struct {
 	Old      string `json:"old,omitempty"`
 	New      string `json:"new,omitempty"`
 	Attempts int    `json:"attempts"`
+	// Image is what the manifest names then, Resource where, and At when it did.
+	Image    string    `json:"image,omitempty"`
+	Resource Resource  `json:"resource,omitzero"`
+	At       time.Time `json:"at,omitzero"`
+}
+
+// Resource is a Kubernetes resource as its manifest names it; parts that it leaves out are empty.
+type Resource struct {
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
 }
 
 // GitOpsOf is what an update of the manifest with that path came to.
@@ -82,6 +93,9 @@ func GitOpsOf(repository gitops.Repository, path string, updated gitops.UpdateRe
 		Old:        updated.Change.OldLine,
 		New:        updated.Change.NewLine,
 		Attempts:   updated.Attempts,
+		Image:      updated.Change.New.String(),
+		Resource:   Resource{Kind: updated.Change.Kind, Namespace: updated.Change.Namespace, Name: updated.Change.Name},
+		At:         time.Now().UTC(),
 	}
 }
 

@@ -14,10 +14,18 @@ import (
 
 // Waiter waits until a cluster runs what was published.
 type Waiter interface {
-	// Wait waits until the Deployment of the GitOps repository's commit, or of one that was pushed after it, is
-	// available with the image. Empty ones stand for whatever is newest. Seconds are the caller's to set; what is known
-	// comes back with an error too.
-	Wait(ctx context.Context, commit, image string) (Rollout, error)
+	// Wait waits until what was delivered is available. Seconds are the caller's to set; what is known comes back with
+	// an error too.
+	Wait(ctx context.Context, delivered Delivered) (Rollout, error)
+}
+
+// Delivered is what a cluster is to run: the GitOps repository's commit, or one that was pushed after it, and the image as
+// the manifest names it. Empty ones stand for whatever is newest.
+type Delivered struct {
+	Commit, Image string
+	// Resource is the manifest's, and Repository the image's: they tell which Deployment is meant. Either may be empty.
+	Resource   Resource
+	Repository string
 }
 
 // Rollout is what became of a published image in a cluster. Its JSON form is part of the interface.
@@ -41,8 +49,8 @@ type Rollout struct {
 
 // Wait waits, and takes down how long it took since the given moment. The report is never nil, and complete; the error
 // is an *UnseenError.
-func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.Time) (*Rollout, error) {
-	rollout, err := waiter.Wait(ctx, commit, image)
+func Wait(ctx context.Context, waiter Waiter, delivered Delivered, since time.Time) (*Rollout, error) {
+	rollout, err := waiter.Wait(ctx, delivered)
 	rollout.Seconds = time.Since(since).Seconds()
 	rollout.Available = err == nil
 	if err == nil {
@@ -53,14 +61,21 @@ func Wait(ctx context.Context, waiter Waiter, commit, image string, since time.T
 	return &rollout, &UnseenError{Rollout: rollout, err: err}
 }
 
-// WaitRollout waits for what was pushed a moment ago: the commit of the GitOps repository, and the image as the
-// manifest names it.
-func (r *Result) WaitRollout(ctx context.Context, waiter Waiter, image string) error {
-	pushed := time.Now()
+// WaitRollout waits for what the run has pushed, and adds it to the report; after a dry run it does nothing.
+func (r *Result) WaitRollout(ctx context.Context, waiter Waiter) error {
+	if r.DryRun {
+		return nil
+	}
+	pushed := r.GitOps.At
+	if pushed.IsZero() {
+		pushed = time.Now()
+	}
+	delivered := Delivered{Commit: r.GitOps.Commit, Image: r.GitOps.Image, Resource: r.GitOps.Resource, Repository: r.Image.Repository}
 	err := r.Step("wait for the rollout", func() (err error) {
-		r.Rollout, err = Wait(ctx, waiter, r.GitOps.Commit, image, pushed)
+		r.Rollout, err = Wait(ctx, waiter, delivered, pushed)
 		return err
 	})
+	r.Seconds += r.Rollout.Seconds
 	if unseen, ok := errors.AsType[*UnseenError](err); ok {
 		unseen.Published = r.done()
 	}

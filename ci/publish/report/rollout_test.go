@@ -42,7 +42,7 @@ func TestARolloutReadsAsItsGoldenFile(t *testing.T) {
 }
 
 func TestTheTimeOfARolloutCountsFromThePush(t *testing.T) {
-	rollout, err := Wait(t.Context(), instant{}, "", "", time.Now().Add(-time.Minute))
+	rollout, err := Wait(t.Context(), instant{}, Delivered{}, time.Now().Add(-time.Minute))
 	if err != nil || rollout.Seconds < 60 || rollout.Seconds > 120 {
 		t.Errorf("%v %v", rollout, err)
 	}
@@ -50,4 +50,4 @@ func TestTheTimeOfARolloutCountsFromThePush(t *testing.T) {
 
 type instant struct{}
 
-func (instant) Wait(context.Context, string, string) (Rollout, error) { return Rollout{}, nil }
+func (instant) Wait(context.Context, Delivered) (Rollout, error) { return Rollout{}, nil }

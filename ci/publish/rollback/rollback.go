@@ -25,11 +25,9 @@ type Options struct {
 	// Repository and Update address the manifest.
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
-	// Waiter is asked for the rollout of the earlier image; nil: nobody waits for it.
-	Waiter report.Waiter
 }
 
-// Run rolls back. A *report.UnseenError says that the manifest names the earlier image nevertheless.
+// Run rolls back. The result is complete only without an error.
 func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	began := time.Now()
 	o.Update.Selector.Image = o.Image
@@ -83,17 +81,11 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	if earlier.SourceCommit == "" {
 		result.Source.Commit = o.To
 	}
-	var named string // the image as the manifest has it
 	err = result.Step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
 		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
-		named = updated.Change.New.String()
 		return err
 	})
 	result.Changed = result.GitOps.Changed
-	if err != nil || o.Waiter == nil || o.Update.DryRun {
-		return result, err
-	}
-	err = result.WaitRollout(ctx, o.Waiter, named)
 	return result, err
 }

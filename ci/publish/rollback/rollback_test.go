@@ -145,10 +145,9 @@ func TestTheRolloutOfARollbackIsWaitedForWhenTheManifestIsPushed(t *testing.T) {
 	w, older, _ := publishtest.Published(t)
 	follower := &publishtest.Cluster{T: t, World: w}
 	options := w.RollbackTo("1a2b3c4")
-	options.Waiter = follower
 	for _, changed := range []bool{true, false} { // a second rollback has nothing to push, but may wait
 		result, err := rollback.Run(t.Context(), options)
-		if err != nil {
+		if err := errors.Join(err, result.WaitRollout(t.Context(), follower)); err != nil {
 			t.Fatal(err)
 		}
 		if follower.Commit == "" || follower.Commit != follower.Tip || follower.Commit != result.GitOps.Commit || result.Changed != changed {
@@ -171,8 +170,11 @@ func TestTheManifestStaysRolledBackWhenTheRolloutIsNotSeen(t *testing.T) {
 	w, older, _ := publishtest.Published(t)
 	options := w.RollbackTo("1a2b3c4")
 	cause := errors.New("waiting for Deployment hugo-blog: 0 of 2 available, 10m0s")
-	options.Waiter = &publishtest.Cluster{T: t, World: w, Fails: cause}
 	result, err := rollback.Run(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = result.WaitRollout(t.Context(), &publishtest.Cluster{T: t, World: w, Fails: cause})
 	if _, ok := errors.AsType[*report.UnseenError](err); !ok || !errors.Is(err, cause) {
 		t.Fatalf("got %v", err)
 	}
@@ -186,21 +188,14 @@ func TestTheManifestStaysRolledBackWhenTheRolloutIsNotSeen(t *testing.T) {
 	}
 }
 
-func TestNothingIsWaitedForThatWasNotRolledBack(t *testing.T) {
+func TestNothingIsWaitedForAfterADryRollback(t *testing.T) {
 	t.Parallel()
 	w, _, _ := publishtest.Published(t)
 	follower := &publishtest.Cluster{T: t, World: w}
 	dry := w.RollbackTo("1a2b3c4")
-	dry.Waiter, dry.Update.DryRun = follower, true
-	if result, err := rollback.Run(t.Context(), dry); err != nil || result.Rollout != nil {
-		t.Errorf("%+v, %v", result.Rollout, err)
-	}
-	lost := w.RollbackTo("badc0de")
-	lost.Waiter = follower
-	if _, err := rollback.Run(t.Context(), lost); err == nil {
-		t.Error("the manifest went back to what was never published")
-	}
-	if follower.Asked != 0 {
-		t.Errorf("the cluster was asked %d times", follower.Asked)
+	dry.Update.DryRun = true
+	result, err := rollback.Run(t.Context(), dry)
+	if err := errors.Join(err, result.WaitRollout(t.Context(), follower)); err != nil || result.Rollout != nil || follower.Asked != 0 {
+		t.Errorf("%v %+v; the cluster was asked %d times", err, result.Rollout, follower.Asked)
 	}
 }

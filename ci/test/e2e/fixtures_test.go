@@ -8,7 +8,7 @@ import (
 	"tazlab.net/castle/ci/test/world"
 )
 
-// newBlog is a clean working tree with this repository's blog and one commit at a fixed time.
+// newBlog is a clean working tree with this repository's blog, its castle.yaml, and one commit at a fixed time.
 func newBlog(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -21,6 +21,11 @@ func newBlog(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	settings, err := os.ReadFile(filepath.Join(root(t), "castle.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "castle.yaml"), string(settings))
 	world.Git(t, dir, "init", "--quiet", "--initial-branch=main")
 	world.CommitAll(t, dir, "Write the blog")
 	return dir

@@ -44,9 +44,16 @@ func call(t *testing.T, environment []string, args ...string) outcome {
 
 func dagger(t *testing.T, environment []string, args ...string) outcome {
 	t.Helper()
+	return daggerIn(t, root(t), environment, args...)
+}
+
+// daggerIn runs the dagger command in a folder.
+func daggerIn(t *testing.T, folder string, environment []string, args ...string) outcome {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	command, stdout, stderr := prepare(ctx, t, environment, args...)
+	command.Dir = folder
 	start := time.Now()
 	err := command.Run()
 	t.Logf("dagger %s: %s", args[min(2, len(args)-1)], time.Since(start).Round(10*time.Millisecond))

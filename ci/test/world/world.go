@@ -94,6 +94,17 @@ func (w *World) Image() string { return w.registryAddress + "/me/blog" }
 // Repository is the GitOps repository's bare folder.
 func (w *World) Repository() string { return filepath.Join(w.GitDir, "gitops.git") }
 
+// GitOpsURL is the GitOps repository's address.
+func (w *World) GitOpsURL() string { return "http://" + w.gitAddress + "/gitops.git" }
+
+// Services are the arguments that let a call into registry and GitOps repository where castle.yaml says the rest.
+func (w *World) Services() []string {
+	return []string{
+		"--registry-password=env:CANARY_REGISTRY", "--registry-service=tcp://" + w.registryAddress,
+		"--git-token=env:CANARY_GIT", "--gitops-service=tcp://" + w.gitAddress,
+	}
+}
+
 // OnRegistry are the arguments of a call that uses the registry.
 func (w *World) OnRegistry() []string {
 	return []string{
@@ -105,7 +116,7 @@ func (w *World) OnRegistry() []string {
 // OnGitOps are the arguments of a call that uses the GitOps repository.
 func (w *World) OnGitOps() []string {
 	return []string{
-		"--gitops-url=http://" + w.gitAddress + "/gitops.git", "--manifest-path=" + ManifestPath,
+		"--gitops-url=" + w.GitOpsURL(), "--manifest-path=" + ManifestPath,
 		"--git-token=env:CANARY_GIT", "--gitops-service=tcp://" + w.gitAddress,
 	}
 }

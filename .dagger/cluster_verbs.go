@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Create brings the cluster up, or goes on where an earlier call ended.
+//
+// +cache="never"
+func (c *Cluster) Create(
+	ctx context.Context,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "create", "--format="+string(format))
+}
+
+// Validate lists every mistake of the description at once.
+func (c *Cluster) Validate(
+	ctx context.Context,
+) (string, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	container, err := d.plain()
+	if err != nil {
+		return "", err
+	}
+	text, err := container.WithExec([]string{clusterProgram, "validate", "--folder=" + d.folder()}).Stdout(ctx)
+	return text, plain(err)
+}
+
+// Plan shows what create would change, and changes nothing.
+//
+// +cache="never"
+func (c *Cluster) Plan(
+	ctx context.Context,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "plan", "--format="+string(format))
+}
+
+// Status shows layers, nodes and gates as they are now.
+//
+// +cache="never"
+func (c *Cluster) Status(
+	ctx context.Context,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "status", "--format="+string(format))
+}
+
+// Outputs shows the endpoints, and how to get the kubeconfig.
+func (c *Cluster) Outputs(
+	ctx context.Context,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	container, err := d.plain()
+	if err != nil {
+		return "", err
+	}
+	text, err := container.WithExec([]string{clusterProgram, "outputs", "--folder=" + d.folder(), "--format=" + string(format)}).Stdout(ctx)
+	return text, plain(err)
+}
+
+// Kubeconfig is an administrator's kubeconfig, asked from the control plane.
+//
+// +cache="never"
+func (c *Cluster) Kubeconfig(
+	ctx context.Context,
+) (*dagger.Secret, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.secret(ctx, "kubeconfig", "kubeconfig")
+}
+
+// Talosconfig is an administrator's configuration for talosctl.
+//
+// +cache="never"
+func (c *Cluster) Talosconfig(
+	ctx context.Context,
+) (*dagger.Secret, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.secret(ctx, "talosconfig", "talosconfig")
+}
+
+// Timeline is the last run's time line, with its events and the tools' output.
+//
+// +cache="never"
+func (c *Cluster) Timeline(
+	ctx context.Context,
+) (*dagger.Directory, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	container, err := d.stateful()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := uncached(container).
+		WithExec([]string{clusterProgram, "timeline", "--folder=" + d.folder(), "--state=" + stateMount, "--out=" + made}).
+		Directory(made).
+		Sync(ctx)
+	return folder, plain(err)
+}
+
+// Destroy removes the cluster, layer by layer in reverse order, and makes sure
+// that nothing is left.
+//
+// +cache="never"
+func (c *Cluster) Destroy(
+	ctx context.Context,
+	// The cluster's name once more: all that is stored in it is lost.
+	confirm string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	return d.command(ctx, "destroy", "--confirm="+confirm, "--format="+string(format))
+}

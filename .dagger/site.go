@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Site is one Hugo site of a repository, with the ways to its image's registry
+// and to the GitOps repository that names the image.
+type Site struct {
+	// +private
+	Castle *Castle
+	// +private
+	Source *dagger.Directory
+	// Given are the flags of `castle-publish settings` for what the call says
+	// itself.
+	// +private
+	Given []string
+
+	// +private
+	RegistryPassword *dagger.Secret
+	// +private
+	RegistryService *dagger.Service
+	// +private
+	GitToken *dagger.Secret
+	// +private
+	SshAgent *dagger.Socket
+	// +private
+	KnownHosts *dagger.File
+	// +private
+	SourceToken *dagger.Secret
+	// +private
+	SigningKey *dagger.Secret
+	// +private
+	GitopsService *dagger.Service
+}
+
+// Site is a site of a repository, for pipelines that do several things with it.
+// Its settings are those of the repository's castle.yaml; what is given here
+// goes before them.
+func (m *Castle) Site(
+	// The repository: a working tree (a path), or a Git URL with a ref
+	// (https://github.com/me/blog#main). Default: the one that the module is
+	// called in.
+	// +defaultPath="/"
+	source *dagger.Directory,
+	// The site's name in castle.yaml. Default: the only one.
+	// +optional
+	name string,
+	// The Hugo site's folder in the source; "." for its root.
+	// +optional
+	path string,
+	// The image's repository.
+	// +optional
+	image string,
+	// What stands before the SHA in the image's tag.
+	// +optional
+	tagPrefix string,
+	// The platforms to publish for, as one index. Default: the engine's own.
+	// +optional
+	platforms []dagger.Platform,
+	// The port that nginx listens on. From 1024 on the image runs as any user.
+	// +optional
+	port int,
+	// The site's base URL, where it differs from the one in Hugo's
+	// configuration.
+	// +optional
+	baseUrl string,
+	// The security headers: fitted to what the built pages use, strict, off, or
+	// the text of a Content-Security-Policy.
+	// +optional
+	headers string,
+	// The user name for the registry.
+	// +optional
+	registryUsername string,
+	// The password or token for the registry (env:NAME, file:PATH, op://…).
+	// +optional
+	registryPassword *dagger.Secret,
+	// The registry as a service, where only this machine reaches it
+	// (tcp://localhost:5000).
+	// +optional
+	registryService *dagger.Service,
+	// The GitOps repository, by https, ssh or http.
+	// +optional
+	gitopsUrl string,
+	// The branch that Flux follows.
+	// +optional
+	gitopsBranch string,
+	// The manifest's path in the GitOps repository.
+	// +optional
+	manifestPath string,
+	// The container whose image is meant, where several use the same one.
+	// +optional
+	container string,
+	// The resource that is meant (Kind/name), where several use the same image.
+	// +optional
+	resource string,
+	// The Deployment that is waited for (namespace/name), where kustomize gives
+	// it another name than the manifest.
+	// +optional
+	deployment string,
+	// Write the digest beside the tag.
+	// +optional
+	pinDigest bool,
+	// The author of the GitOps commit.
+	// +optional
+	authorName string,
+	// The author's address.
+	// +optional
+	authorEmail string,
+	// An SSH private key to sign the GitOps commit with.
+	// +optional
+	signingKey *dagger.Secret,
+	// The token for the GitOps repository over https.
+	// +optional
+	gitToken *dagger.Secret,
+	// The SSH agent's socket, for a GitOps repository over ssh.
+	// +optional
+	sshAgent *dagger.Socket,
+	// The known_hosts file for ssh. Default: a new host's key is accepted.
+	// +optional
+	knownHosts *dagger.File,
+	// The token for the source's own remote, asked only when HEAD is detached.
+	// +optional
+	sourceToken *dagger.Secret,
+	// The GitOps remote as a service, where only this machine reaches it.
+	// +optional
+	gitopsService *dagger.Service,
+) *Site {
+	var given []string
+	for _, flag := range []struct{ name, value string }{
+		{"site", name}, {"path", path}, {"image", image}, {"tag-prefix", tagPrefix}, {"base-url", baseUrl}, {"headers", headers},
+		{"registry-username", registryUsername}, {"gitops-url", gitopsUrl}, {"gitops-branch", gitopsBranch}, {"manifest", manifestPath},
+		{"container", container}, {"resource", resource}, {"deployment", deployment},
+		{"author-name", authorName}, {"author-email", authorEmail},
+	} {
+		if flag.value != "" {
+			given = append(given, "--"+flag.name+"="+flag.value)
+		}
+	}
+	for _, platform := range platforms {
+		given = append(given, "--platform="+string(platform))
+	}
+	if port != 0 {
+		given = append(given, fmt.Sprintf("--port=%d", port))
+	}
+	if pinDigest {
+		given = append(given, "--pin-digest")
+	}
+	return &Site{
+		Castle: m, Source: source, Given: given,
+		RegistryPassword: registryPassword, RegistryService: registryService,
+		GitToken: gitToken, SshAgent: sshAgent, KnownHosts: knownHosts, SourceToken: sourceToken,
+		SigningKey: signingKey, GitopsService: gitopsService,
+	}
+}
+
+// settings are what is read here of what `castle-publish settings` prints.
+type settings struct {
+	Path       string            `json:"path"`
+	Image      string            `json:"image"`
+	TagPrefix  string            `json:"tagPrefix"`
+	Platforms  []dagger.Platform `json:"platforms"`
+	Port       int               `json:"port"`
+	BaseURL    string            `json:"baseURL"`
+	Headers    string            `json:"headers"`
+	Manifest   string            `json:"manifest"`
+	Container  string            `json:"container"`
+	Resource   string            `json:"resource"`
+	Deployment string            `json:"deployment"`
+	PinDigest  bool              `json:"pinDigest"`
+
+	GitOpsURL    string `json:"gitopsURL"`
+	GitOpsBranch string `json:"gitopsBranch"`
+	AuthorName   string `json:"authorName"`
+	AuthorEmail  string `json:"authorEmail"`
+
+	RegistryUsername string `json:"registryUsername"`
+}
+
+// What a call cannot do without: the site alone, its image too, or the manifest
+// that names the image as well.
+const (
+	forBuild    = "build"
+	forImage    = "image"
+	forManifest = "manifest"
+)
+
+// settings puts together what the call, the cluster and castle.yaml say. The
+// answer is cached as long as they say the same.
+func (s *Site) settings(ctx context.Context, need string, cluster ...string) (*settings, error) {
+	if err := s.Castle.refuseTheModulesOwn(ctx, s.Source); err != nil {
+		return nil, err
+	}
+	container, err := s.Castle.container(publishProgram)
+	if err != nil {
+		return nil, err
+	}
+	file := dag.Directory().WithDirectory("/", s.Source, dagger.DirectoryWithDirectoryOpts{Include: []string{"castle.yaml"}})
+	args := append([]string{publishProgram, "settings", "--folder=/repository", "--for=" + need}, s.Given...)
+	text, err := container.
+		WithMountedDirectory("/repository", file).
+		WithExec(append(args, cluster...)).
+		Stdout(ctx)
+	if err != nil {
+		return nil, plain(err)
+	}
+	resolved := &settings{}
+	if err := json.Unmarshal([]byte(text), resolved); err != nil {
+		return nil, fmt.Errorf("castle-publish settings: %w", err)
+	}
+	return resolved, nil
+}
+
+// gitAccess is how to get into the GitOps repository.
+func (s *Site) gitAccess() gitAccess {
+	return gitAccess{token: s.GitToken, sshAgent: s.SshAgent, knownHosts: s.KnownHosts}
+}
+
+// registry is where the image is.
+func (s *Site) registry(at *settings) registry {
+	username := at.RegistryUsername
+	if s.RegistryPassword == nil && !slices.ContainsFunc(s.Given, func(flag string) bool { return strings.HasPrefix(flag, "--registry-username=") }) {
+		username = "" // castle.yaml knows the user also where nobody logs in
+	}
+	return registry{image: at.Image, username: username, password: s.RegistryPassword, service: s.RegistryService}
+}
+
+// manifest is the place that names the image.
+func (s *Site) manifest(at *settings) manifest {
+	return manifest{
+		url: at.GitOpsURL, branch: at.GitOpsBranch, path: at.Manifest,
+		image: at.Image, container: at.Container, resource: at.Resource,
+		access: s.gitAccess(), service: s.GitopsService,
+	}
+}
+
+// commit is how a change of the manifest is committed.
+func (s *Site) commit(at *settings, pushBranch string, dryRun bool) gitCommit {
+	return gitCommit{
+		pushBranch: pushBranch, pinDigest: at.PinDigest, dryRun: dryRun,
+		authorName: at.AuthorName, authorEmail: at.AuthorEmail, signingKey: s.SigningKey,
+	}
+}
+
+// goal is the site with what a named cluster is described with: its GitOps
+// repository, and for a sandbox its own registry and token.
+type goal struct {
+	*settings
+	token     *dagger.Secret
+	plainHTTP string // the registry that speaks HTTP
+}
+
+func (s *Site) goal(ctx context.Context, d *described) (*goal, error) {
+	if d == nil {
+		at, err := s.settings(ctx, forManifest)
+		return &goal{settings: at, token: s.GitToken}, err
+	}
+	world, err := d.ownWorld(ctx)
+	if err != nil {
+		return nil, err
+	}
+	url := d.GitOps.URL
+	if world != nil {
+		// The world serves Git on plain HTTP for who does not know its authority.
+		url = strings.Replace(url, "https://", "http://", 1)
+	}
+	flags := []string{"--cluster-gitops-url=" + url, "--cluster-gitops-branch=" + d.GitOps.Branch}
+	if world != nil {
+		flags = append(flags, "--cluster-registry="+world.Registry)
+	}
+	at, err := s.settings(ctx, forManifest, flags...)
+	if err != nil {
+		return nil, err
+	}
+	g := &goal{settings: at, token: s.GitToken}
+	if world != nil && g.token == nil {
+		// It opens nothing outside the sandbox.
+		g.token = dag.SetSecret("castle-"+d.name+"-git-token", world.Git.Token)
+	}
+	if world != nil && hostOfImage(at.Image) == world.Registry {
+		g.plainHTTP = world.Registry
+	}
+	return g, nil
+}
+
+func (g *goal) flags() []string {
+	if g.plainHTTP == "" {
+		return nil
+	}
+	return []string{"--plain-http=" + g.plainHTTP}
+}

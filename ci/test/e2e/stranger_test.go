@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/publish/report"
+	"tazlab.net/castle/ci/test/world"
+)
+
+// A stranger has a repository of their own, with two sites and a castle.yaml, and knows the module by its address only.
+
+// newSites is such a repository; only the wiki is one that the world's manifest names.
+func newSites(t *testing.T, w *world.World) string {
+	t.Helper()
+	files := map[string]string{
+		"castle.yaml": fmt.Sprintf(`gitops:
+  url: %s
+  author: {name: A Stranger, email: stranger@example.org}
+registry: {username: robot}
+sites:
+  blog: {path: sites/blog, image: registry.example.org/me/blog, manifest: apps/blog.yaml}
+  wiki: {path: sites/wiki, image: %s, tagPrefix: wiki-, manifest: %s, headers: strict, port: 8080}
+`, w.GitOpsURL(), w.Image(), world.ManifestPath),
+	}
+	for _, site := range []string{"blog", "wiki"} {
+		at := "sites/" + site + "/"
+		files[at+"hugo.toml"] = fmt.Sprintf("baseURL = 'https://%s.example.org/'\ntitle = '%s'\n", site, site)
+		files[at+"content/_index.md"] = "---\ntitle: Home\n---\nSome words.\n"
+		files[at+"layouts/home.html"] = "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title>" +
+			"<link rel=canonical href='{{ .Permalink }}'></head><body><h1>{{ .Title }} of the " + site + "</h1>{{ .Content }}</body></html>\n"
+	}
+	return newSite(t, files)
+}
+
+func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
+	if !ownEngine() {
+		t.Skip("NOT RUN: only an engine on this machine reaches a Git remote on its loopback address")
+	}
+	w := world.New(t)
+	source := newSites(t, w)
+	sha := world.Git(t, source, "rev-parse", "HEAD")
+	remotes := t.TempDir()
+	world.Git(t, remotes, "clone", "--quiet", "--bare", root(t), "castle.git")
+	server, err := gitserver.New(gitserver.Options{Root: remotes, Token: "unused", AnonymousRead: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The engine leaves the port out of a module's address.
+	listener, err := net.Listen("tcp", "127.0.0.77:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewUnstartedServer(server)
+	web.Listener = listener
+	web.Start()
+	t.Cleanup(web.Close)
+	module := []string{"-m", web.URL + "/castle.git@" + world.Git(t, root(t), "rev-parse", "HEAD"), "call", "--progress=plain"}
+	of := func(args ...string) outcome {
+		return daggerIn(t, source, w.Environment(), append(module[:len(module):len(module)], args...)...)
+	}
+
+	t.Run("the module's own repository is not published", func(t *testing.T) {
+		done := of("publish-blog", "--dry-run")
+		if done.err == nil || !strings.Contains(done.stderr, "add --source .") {
+			t.Errorf("%v\n%s", done.err, done.stderr)
+		}
+	})
+	t.Run("one of two sites is to be named", func(t *testing.T) {
+		done := of("publish-blog", "--source=.")
+		if done.err == nil || !strings.Contains(done.stderr, "say which with --site (blog, wiki)") {
+			t.Errorf("%v\n%s", done.err, done.stderr)
+		}
+	})
+	t.Run("the named one is published", func(t *testing.T) {
+		done := of(append([]string{"publish-blog", "--source=.", "--site=wiki", "--format=JSON"}, w.Services()...)...)
+		var result report.Result
+		if err := json.Unmarshal([]byte(done.stdout), &result); done.err != nil || err != nil {
+			t.Fatalf("%v, %v\n%s", done.err, err, done.stderr)
+		}
+		if want := w.Image() + ":wiki-" + sha[:7]; result.GitOps.Image != want || !strings.Contains(w.ManifestOn(t, "main"), want) {
+			t.Errorf("the manifest names %s, want %s:\n%s", result.GitOps.Image, want, w.ManifestOn(t, "main"))
+		}
+		if author := world.Git(t, w.Repository(), "log", "-1", "--format=%an <%ae>", "main"); author != "A Stranger <stranger@example.org>" {
+			t.Errorf("the commit is by %s", author)
+		}
+	})
+	t.Run("a pipeline says what its steps share once", func(t *testing.T) {
+		done := of(append(append([]string{"site", "--source=.", "--name=wiki"}, w.Services()...), "history")...)
+		if done.err != nil || !strings.Contains(done.stdout, "wiki-"+sha[:7]) {
+			t.Errorf("%v\n%s\n%s", done.err, done.stdout, done.stderr)
+		}
+	})
+	t.Run("what neither castle.yaml nor a flag names is told", func(t *testing.T) {
+		bare := newSite(t, map[string]string{"hugo.toml": "title = 'Bare'\n"})
+		done := daggerIn(t, bare, nil, append(module[:len(module):len(module)], "publish-blog", "--source=.")...)
+		for _, part := range []string{"or give --image", "or give --gitops-url", "or give --manifest-path"} {
+			if done.err == nil || !strings.Contains(done.stderr, part) {
+				t.Errorf("no %q (%v) in\n%s", part, done.err, done.stderr)
+			}
+		}
+	})
+}
