@@ -53,8 +53,7 @@ publishing pulls. Other pipelines name the group of their images:
 	return command
 }
 
-// addGroups makes the stand-ins of the groups for an engine of castle's own, which may have been there before they were
-// asked for: its mirror shows them at once.
+// addGroups makes the stand-ins of the groups for an engine of castle's own that runs: its mirror shows them at once.
 func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.Engine, log io.Writer) error {
 	if len(h.groups) == 0 || h.mirror != mirrorAlways {
 		return nil
@@ -70,7 +69,7 @@ func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.
 	if err != nil {
 		return err
 	}
-	_, err = h.buildMirror(ctx, list, false, log)
+	_, err = h.buildMirror(ctx, list, h.groups, false, log)
 	return err
 }
 
@@ -79,7 +78,7 @@ func newEngineCommand() *cobra.Command {
 	command := cli.Group("engine", "Run a Dagger engine built from Go modules, where there is no Docker")
 	h.add(command)
 	command.AddCommand(
-		h.onEngine("up", "Build the pinned engine, unless it is built, and start it, unless it runs", engineUp),
+		h.onEngine("up", "Build the pinned engine, unless it is built, and start it, unless it runs", h.engineUp),
 		h.startsNothing(h.onEngine("down", "Stop the engine; what it cached stays", engineDown)),
 		h.startsNothing(h.onEngine("status", "Tell whether the engine runs; exit status 3 when it does not", engineStatus)),
 		cli.Hidden(h.onEngine("run", "Supervise the engine in the foreground", h.engineRun)),
@@ -103,9 +102,12 @@ func (h *host) onEngine(use, short string, do func(*cobra.Command, daggerengine.
 	}
 }
 
-func engineUp(cmd *cobra.Command, own daggerengine.Engine) error {
+func (h *host) engineUp(cmd *cobra.Command, own daggerengine.Engine) error {
 	status, err := own.Up(cmd.Context())
 	if err != nil {
+		return err
+	}
+	if err := h.addGroups(cmd.Context(), setup.Plan{Kind: setup.Built}, own, cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	printStatus(cmd, status)

@@ -30,7 +30,7 @@ func newMirrorBuildCommand(h *host) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			built, err := h.buildMirror(cmd.Context(), list, rebuild, cmd.ErrOrStderr())
+			built, err := h.buildMirror(cmd.Context(), list, h.groups, rebuild, cmd.ErrOrStderr())
 			for _, one := range built {
 				state := "there already"
 				if one.Made {

@@ -32,6 +32,8 @@ type host struct {
 	images string
 	mirror string
 	groups []string
+	// build makes stand-ins of images; nil: mirror.Build.
+	build func(context.Context, mirror.BuildOptions) ([]mirror.Built, error)
 }
 
 // The values of --mirror.
@@ -100,14 +102,19 @@ func (h *host) startsNothing(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-func (h *host) buildMirror(ctx context.Context, list images.List, rebuild bool, log io.Writer) ([]mirror.Built, error) {
-	if err := debian.Install(ctx, "mmdebstrap", "debian-archive-keyring"); err != nil {
-		return nil, err
+// buildMirror makes the stand-ins of what publishing pulls, and of the groups.
+func (h *host) buildMirror(ctx context.Context, list images.List, groups []string, rebuild bool, log io.Writer) ([]mirror.Built, error) {
+	build := h.build
+	if build == nil {
+		build = mirror.Build
+		if err := debian.Install(ctx, "mmdebstrap", "debian-archive-keyring"); err != nil {
+			return nil, err
+		}
 	}
 	batch := h.tools(log).Batch()
 	defer batch.Close()
-	return mirror.Build(ctx, mirror.BuildOptions{
-		Cache: h.mirrorCache(), List: list, Groups: h.groups, Rebuild: rebuild, Log: log,
+	return build(ctx, mirror.BuildOptions{
+		Cache: h.mirrorCache(), List: list, Groups: groups, Rebuild: rebuild, Log: log,
 		Tools: batch.Build,
 	})
 }
@@ -149,10 +156,11 @@ func (h *host) engine(ctx context.Context, log io.Writer) (daggerengine.Engine, 
 	}, nil
 }
 
-// mirroredToolchain builds the stand-ins and returns the one for Go. Its layers are read through the mirror, which is
-// served as long as ctx lives.
+// mirroredToolchain builds the stand-ins that publishing needs and returns the one for Go. Its layers are read through
+// the mirror, which is served as long as ctx lives. The groups' stand-ins can take most of an hour and are no reason for
+// the engine to wait: addGroups makes them while it runs.
 func (h *host) mirroredToolchain(ctx context.Context, list images.List, log io.Writer) (v1.Image, error) {
-	if _, err := h.buildMirror(ctx, list, false, log); err != nil {
+	if _, err := h.buildMirror(ctx, list, nil, false, log); err != nil {
 		return nil, err
 	}
 	addresses := make(chan net.Addr, 1)
