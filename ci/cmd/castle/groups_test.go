@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"tazlab.net/castle/ci/setup"
+	"tazlab.net/castle/ci/setup/gotool"
+	"tazlab.net/castle/ci/setup/images"
 	"tazlab.net/castle/ci/setup/mirror"
 )
 
@@ -34,5 +38,40 @@ func TestTheEngineStartsWithWhatPublishingPulls(t *testing.T) {
 	}
 	if want := [][]string{nil, {"create"}}; !slices.EqualFunc(asked, want, slices.Equal) {
 		t.Errorf("asked for the groups %q, want %q", asked, want)
+	}
+}
+
+func TestWhatIsToBeBuiltIsSaidBeforehand(t *testing.T) {
+	list, err := images.Load("../../../images.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := gotool.Builder{Cache: t.TempDir()}
+	said := func(groups ...string) string {
+		var log strings.Builder
+		if err := announce(tools, list, groups, &log); err != nil {
+			t.Fatal(err)
+		}
+		return log.String()
+	}
+	for _, want := range []string{"14 tools", " min on two cores", "\n  hugo ", "\n  kubernetes ", "\n  tofu "} {
+		if !strings.Contains(said("create"), want) {
+			t.Errorf("no %q in\n%s", want, said("create"))
+		}
+	}
+	if got := said(); got != "" {
+		t.Errorf("a single tool is announced, which says the same itself: %s", got)
+	}
+	for _, name := range gotool.Names() {
+		recipe, err := gotool.Load(name)
+		if err == nil && name != "etcd" && name != "kubernetes" {
+			err = os.MkdirAll(tools.Dir(recipe), 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := said("create"); !strings.HasPrefix(got, "2 tools") || strings.Contains(got, "hugo") {
+		t.Errorf("with all others built: %s", got)
 	}
 }

@@ -111,12 +111,34 @@ func (h *host) buildMirror(ctx context.Context, list images.List, groups []strin
 			return nil, err
 		}
 	}
-	batch := h.tools(log).Batch()
+	tools := h.tools(log)
+	if err := announce(tools, list, groups, log); err != nil {
+		return nil, err
+	}
+	batch := tools.Batch()
 	defer batch.Close()
 	return build(ctx, mirror.BuildOptions{
 		Cache: h.mirrorCache(), List: list, Groups: groups, Rebuild: rebuild, Log: log,
 		Tools: batch.Build,
 	})
+}
+
+// announce says what is to be built from Go modules for the stand-ins, and how long that takes.
+func announce(tools gotool.Builder, list images.List, groups []string, log io.Writer) error {
+	wanted, err := list.In(groups...)
+	if err != nil {
+		return err
+	}
+	missing, err := tools.Missing(mirror.Tools(wanted)...)
+	if err != nil || len(missing) < 2 { // one says it itself
+		return err
+	}
+	fmt.Fprintf(log, "%d tools are to be built from Go modules, once: %s. After an interruption the next call goes on with the tool that was under way.\n",
+		len(missing), tools.Estimate(missing...))
+	for _, recipe := range missing {
+		fmt.Fprintf(log, "  %-21s %s\n", recipe.Name, tools.Estimate(recipe))
+	}
+	return nil
 }
 
 // engine is castle's own engine, of which only Up builds anything. It settles whether there is a mirror.

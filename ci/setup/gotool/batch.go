@@ -69,7 +69,7 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 		return err
 	}
 	start := time.Now()
-	b.builder.logf("building %s %s from Go modules", recipe.Name, recipe.Version)
+	b.builder.logf("building %s %s from Go modules (%s)", recipe.Name, recipe.Version, b.builder.Estimate(recipe))
 
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -132,8 +132,9 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	if err := os.Rename(out, dir); err != nil && !isDir(dir) {
 		return err
 	}
-	b.builder.logf("built %s %s in %s", recipe.Name, recipe.Version, time.Since(start).Round(time.Second))
-	return nil
+	took := time.Since(start).Round(time.Second)
+	b.builder.logf("built %s %s in %s", recipe.Name, recipe.Version, took)
+	return b.builder.record(recipe, took)
 }
 
 // prepare makes the scratch folder before the batch's first build.

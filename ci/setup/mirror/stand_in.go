@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -32,6 +33,7 @@ const debianPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 // of the image it stands for.
 type recipe struct {
 	packages []string // recipes with the same packages share the root's layer; none, no root
+	tools    []string // recipes of ci/setup/gotool that contents are made from
 	config   v1.Config
 	contents []contentOf
 }
@@ -75,6 +77,7 @@ var recipes = map[string]recipe{
 			Cmd:          []string{"--help"},
 			ExposedPorts: map[string]struct{}{"1313/tcp": {}},
 		},
+		tools:    []string{"hugo"},
 		contents: []contentOf{hugoGoContent, nodeContent, hugoContent},
 	},
 	// Debian's nginx, which is older than the image's, with Debian's configuration: whoever builds on it brings his own
@@ -111,6 +114,24 @@ func recipeOf(image images.Image) (recipe, error) {
 		return r, nil
 	}
 	return recipe{}, fmt.Errorf("%s: there is no stand-in of the kind %q for it", image.Key, image.StandIn)
+}
+
+// Tools are the recipes of ci/setup/gotool that the stand-ins of these images are made from, in the order in which Build
+// asks for them. An image that has no stand-in needs none.
+func Tools(list images.List) []string {
+	var tools []string
+	for _, image := range list {
+		r, err := recipeOf(image)
+		if err != nil {
+			continue
+		}
+		for _, tool := range r.tools {
+			if !slices.Contains(tools, tool) {
+				tools = append(tools, tool)
+			}
+		}
+	}
+	return tools
 }
 
 func goContent(_ context.Context, b *builder, image images.Image) (content, error) {

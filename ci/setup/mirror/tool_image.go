@@ -71,7 +71,11 @@ func (t toolImage) command(program string) toolImage {
 func (t toolImage) recipe() recipe {
 	config := t.config
 	config.Env = []string{"PATH=" + debianPath}
-	return recipe{config: config, contents: []contentOf{t.content}}
+	var tools []string
+	for _, program := range t.programs {
+		tools = append(tools, program.tool)
+	}
+	return recipe{config: config, tools: append(tools, t.files...), contents: []contentOf{t.content}}
 }
 
 func (t toolImage) content(ctx context.Context, b *builder, image images.Image) (content, error) {

@@ -169,3 +169,22 @@ func TestChangedKeptFilesMakeTheImageAnew(t *testing.T) {
 	w.write("tools/metallb/charts/metallb/more.yaml", "more")
 	w.expect(b, "opentofu")
 }
+
+func TestTheToolsOfAListAreThoseThatBuildAsksFor(t *testing.T) {
+	w := newWorkshop(t)
+	var asked []string
+	b := w.toolBuilder(t.TempDir(), &asked, "create", "other")
+	w.expect(b, "golang", "hugo", "nginx", "etcd", "opentofu")
+	var once []string
+	for _, tool := range asked {
+		if !slices.Contains(once, tool) {
+			once = append(once, tool)
+		}
+	}
+	if tools := Tools(b.List); !slices.Equal(tools, once) {
+		t.Errorf("%q, but Build asks for %q", tools, once)
+	}
+	if tools := Tools(theList()); !slices.Equal(tools, []string{"hugo"}) {
+		t.Errorf("publishing needs %q", tools)
+	}
+}
