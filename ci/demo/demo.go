@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -32,19 +33,22 @@ type Demo struct {
 	Dir string
 	// Source is the checkout whose blog is published.
 	Source string
-	// Setup makes an engine ready.
+	// Setup makes an engine ready, with the images of publishing.
 	Setup setup.Setup
-	// Images makes the images of the cluster's pipelines ready for the engine.
+	// Images makes the images of the cluster's pipelines ready for the engine while it runs.
 	Images func(context.Context, setup.Plan) error
 	// Serve is the command that calls World.Serve on Dir.
 	Serve []string
 	// Out and Log are for what is shown and for progress.
 	Out, Log io.Writer
+
+	// registry and git are the world's addresses; empty: those that the documentation names.
+	registry, git string
 }
 
 // World is what the demo publishes into.
 func (d Demo) World() World {
-	return World{Dir: filepath.Join(d.Dir, "world"), Registry: defaultRegistry, Git: defaultGit}
+	return World{Dir: filepath.Join(d.Dir, "world"), Registry: cmp.Or(d.registry, defaultRegistry), Git: cmp.Or(d.git, defaultGit)}
 }
 
 func (d Demo) daemon() daemon.Daemon {
@@ -54,8 +58,18 @@ func (d Demo) daemon() daemon.Daemon {
 // startedEngine marks that the demo, and nobody before it, started the engine.
 func (d Demo) startedEngine() string { return filepath.Join(d.Dir, "started-engine") }
 
-// Up publishes the blog and shows the result. It can be repeated.
+// Up publishes the blog, shows the result, and then creates a cluster and publishes into that. What only the cluster needs
+// is made after the result is shown: where nothing can be pulled, that takes most of an hour. It can be repeated, and
+// goes on where it was interrupted.
 func (d Demo) Up(ctx context.Context) error {
+	err := d.up(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted, `make demo` goes on where it was: %w", err)
+	}
+	return err
+}
+
+func (d Demo) up(ctx context.Context) error {
 	if err := os.MkdirAll(d.World().Dir, 0o755); err != nil {
 		return err
 	}
@@ -80,6 +94,7 @@ func (d Demo) Up(ctx context.Context) error {
 	if err := d.showPage(ctx, environment, result); err != nil {
 		return err
 	}
+	fmt.Fprint(d.Out, "\nThat was publishing. Next: a cluster in the sandbox, and the blog published into it.\n")
 	if err := d.Images(ctx, plan); err != nil {
 		return err
 	}
