@@ -74,6 +74,11 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
+	log, err := b.builder.openLog(recipe)
+	if err != nil {
+		return err
+	}
+	defer log.close()
 	work, err := os.MkdirTemp(filepath.Dir(dir), ".build-*")
 	if err != nil {
 		return err
@@ -92,7 +97,7 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	if err := b.prepare(); err != nil {
 		return err
 	}
-	goRoot, err := b.goRoot(ctx, goCommand, recipe.Go)
+	goRoot, err := b.goRoot(ctx, goCommand, recipe.Go, log)
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 		command.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local", "GOROOT=",
 			"GOMODCACHE="+filepath.Join(work, "mod"), "GOCACHE="+filepath.Join(b.scratch, "compiled"))
 		command.Env = append(command.Env, recipe.cgo()...)
-		return output(command)
+		return log.output(command)
 	}
 
 	// One command for all programs, so that they are compiled and linked side by side; it names each after its package.
@@ -158,29 +163,19 @@ func (b *Batch) prepare() error {
 
 // goRoot is the folder of a Go release: the machine's own, where it is of that version, else one downloaded once for
 // the batch.
-func (b *Batch) goRoot(ctx context.Context, goCommand, version string) (string, error) {
+func (b *Batch) goRoot(ctx context.Context, goCommand, version string, log buildLog) (string, error) {
 	if folder, ok := b.goRoots[version]; ok {
 		return folder, nil
 	}
 	command := exec.CommandContext(ctx, goCommand, "env", "GOROOT")
 	command.Dir = b.scratch
 	command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=go"+version, "GOMODCACHE="+filepath.Join(b.scratch, "toolchains"))
-	folder, err := output(command)
+	folder, err := log.output(command)
 	if err != nil {
 		return "", fmt.Errorf("the Go toolchain %s: %w", version, err)
 	}
 	b.goRoots[version] = strings.TrimSpace(folder)
 	return b.goRoots[version], nil
-}
-
-// output runs a go command; its error has the last lines of what it said.
-func output(command *exec.Cmd) (string, error) {
-	var stdout, stderr strings.Builder
-	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", command.Args[1], err, lastLines(stderr.String(), 20))
-	}
-	return stdout.String(), nil
 }
 
 // majorVersion is the last element of a module's path from its second major version on.

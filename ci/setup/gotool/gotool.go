@@ -5,6 +5,8 @@
 //
 // A built tool is kept in the cache folder under the digest of its recipe, so that a changed recipe builds anew and an
 // unchanged one costs a stat.
+// Beside it stand how long the last build took and all that the go command said meanwhile, of which a person is shown a
+// line at the start, one at the end, and what is wrong.
 package gotool
 
 import (
