@@ -13,11 +13,15 @@ ready := eval "$$($(castle) setup --cache=$(cache))"
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
 
-# Where Go is missing, the program comes out of the module itself.
+# Where Go is missing, the program comes out of the module itself. The first time, Go says of hundreds of modules that it
+# downloads them, which hides what else it may say.
 .PHONY: castle
 castle: ## Build the castle program into the cache folder
 	@mkdir -p $(dir $(castle))
-	@if command -v go >/dev/null; then go build -o $(castle) ./ci/cmd/castle; \
+	@if command -v go >/dev/null; then \
+		[ -x $(castle) ] || echo "building castle from its Go modules" >&2; \
+		status=0; go build -o $(castle) ./ci/cmd/castle 2>$(cache)/castle.log || status=$$?; \
+		grep -v '^go: downloading ' $(cache)/castle.log >&2 || true; exit $$status; \
 	else dagger call program --platform="$$(uname -s | tr A-Z a-z)/$$(uname -m | sed 's/x86_64/amd64/;s/aarch64/arm64/')" export --path=$(castle); fi
 
 .PHONY: setup
