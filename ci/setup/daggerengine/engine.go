@@ -56,6 +56,14 @@ type Engine struct {
 	Log io.Writer
 }
 
+// Mirror is the registry that the engine pulls from instead of the real ones.
+type Mirror struct {
+	// Serve serves it until ctx ends, and calls ready once with its address.
+	Serve func(ctx context.Context, ready func(net.Addr)) error
+	// Config returns the part of engine.toml that points the engine at it, given its address (host:port).
+	Config func(address string) ([]byte, error)
+}
+
 // State is what an engine does.
 type State string
 

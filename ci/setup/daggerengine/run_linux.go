@@ -26,14 +26,6 @@ const (
 	networkCIDR = "10.87.0.0/16"
 )
 
-// Mirror is the registry that the engine pulls from instead of the real ones.
-type Mirror struct {
-	// Serve serves it until ctx ends, and calls ready once with its address.
-	Serve func(ctx context.Context, ready func(net.Addr)) error
-	// Config returns the part of engine.toml that points the engine at it, given its address (host:port).
-	Config func(address string) ([]byte, error)
-}
-
 // start serves the mirror and returns its part of engine.toml. What ends the mirror later is sent to ended.
 func (m *Mirror) start(ctx context.Context, ended chan<- error) ([]byte, error) {
 	addresses := make(chan net.Addr, 1)
