@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -96,20 +97,20 @@ func TestTheLayersStandInTheOrderOfTheirRateOfChange(t *testing.T) {
 	for _, l := range report.Layers {
 		names = append(names, l.Name)
 	}
-	if want := []string{"base 1/1", "server", "assets", "pages", "indexes"}; !slices.Equal(names, want) {
+	if want := []string{"base 1/1", "server", "assets", "pages", "terms", "lists", "feeds"}; !slices.Equal(names, want) {
 		t.Errorf("layers %v, want %v", names, want)
 	}
 }
 
 func TestLayersWithoutFilesAreLeftOut(t *testing.T) {
 	_, report := mustBuild(t, newOptions(t, writeSite(t, map[string]string{"index.html": "x"})))
-	if len(report.Layers) != 3 || report.Layers[2].Name != "indexes" || report.Layers[2].Files != 1 {
+	if len(report.Layers) != 3 || report.Layers[2].Name != "lists" || report.Layers[2].Files != 1 {
 		t.Errorf("layers %+v", report.Layers)
 	}
 }
 
 func TestAChangedPageSendsOnlyItsShardAndTheListsThatNameIt(t *testing.T) {
-	files := pages(300, 700)
+	files := pages(300, 7000)
 	files["style.css"] = "body{}"
 	o := newOptions(t, writeSite(t, files))
 	_, before := mustBuild(t, o)
@@ -118,18 +119,70 @@ func TestAChangedPageSendsOnlyItsShardAndTheListsThatNameIt(t *testing.T) {
 	writeFile(t, filepath.Join(o.Site, "index.xml"), "another feed")
 	_, after := mustBuild(t, o)
 
-	var changed []string
+	changed := changedLayers(t, before, after)
+	if len(before.Layers) != 9 || len(changed) != 2 || !strings.HasPrefix(changed[0].Name, "pages ") || changed[1].Name != "feeds" {
+		t.Errorf("of %d layers changed %v", len(before.Layers), changed)
+	}
+}
+
+// changedLayers are those of a second build that the first one lacks.
+func changedLayers(t *testing.T, before, after Report) []Layer {
+	t.Helper()
 	old := digests(before)
+	var changed []Layer
 	for _, l := range after.Layers {
 		if old[l.Name] != l.Digest {
-			changed = append(changed, l.Name)
+			changed = append(changed, l)
 		}
 		if l.Unchanged != (old[l.Name] == l.Digest) {
 			t.Errorf("%s: Unchanged is %t", l.Name, l.Unchanged)
 		}
 	}
-	if len(before.Layers) != 8 || len(changed) != 2 || !strings.HasPrefix(changed[0], "pages ") || changed[1] != "indexes" {
-		t.Errorf("of %d layers changed %v", len(before.Layers), changed)
+	return changed
+}
+
+// A comma in an article also stands in the search indexes of its language, in the feeds of its section and in those of its
+// tags. On a site that is mostly lists, the pages of lists and what other languages and tags have stay where they are.
+func TestACommaOnASiteWithManyListsSendsLittleMoreThanTheFilesWithIt(t *testing.T) {
+	files := map[string]string{}
+	for _, language := range []string{"", "it/", "ja/"} {
+		files[language+"index.html"] = prose(language+"home", 60_000)
+		files[language+"index.json"] = prose(language+"search", 800_000)
+		files[language+"index.xml"] = prose(language+"feed", 60_000)
+		files[language+"posts/index.html"] = prose(language+"section", 60_000)
+		files[language+"posts/index.xml"] = prose(language+"section's feed", 60_000)
+		for i := range 10 {
+			files[fmt.Sprintf("%sposts/page/%d/index.html", language, i+2)] = prose(fmt.Sprint(language, "pager ", i), 60_000)
+		}
+		for i := range 60 {
+			files[fmt.Sprintf("%stags/tag-%d/index.html", language, i)] = prose(fmt.Sprint(language, "tag ", i), 20_000)
+			files[fmt.Sprintf("%stags/tag-%d/index.xml", language, i)] = prose(fmt.Sprint(language, "tag's feed ", i), 10_000)
+		}
+		for i := range 100 {
+			files[fmt.Sprintf("%sposts/page-%d/index.html", language, i)] = prose(fmt.Sprint(language, "article ", i), 12_000)
+		}
+	}
+	o := newOptions(t, writeSite(t, files))
+	_, before := mustBuild(t, o)
+
+	for _, name := range []string{"posts/page-7/index.html", "index.json", "index.xml", "posts/index.xml", "tags/tag-3/index.xml", "tags/tag-4/index.xml"} {
+		writeFile(t, filepath.Join(o.Site, name), strings.Replace(files[name], " ", ",", 1))
+	}
+	_, after := mustBuild(t, o)
+
+	changed := changedLayers(t, before, after)
+	var all, sent int64
+	for _, l := range after.Layers {
+		all += l.Bytes
+	}
+	for _, l := range changed {
+		sent += l.Bytes
+		if kind, _, _ := strings.Cut(l.Name, " "); kind != "pages" && kind != "feeds" {
+			t.Errorf("%s changed", l.Name)
+		}
+	}
+	if len(changed) > 6 || sent*4 > all {
+		t.Errorf("a comma in six files sends %d layers with %d bytes, of %d with %d", len(changed), sent, len(after.Layers), all)
 	}
 }
 

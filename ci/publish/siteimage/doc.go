@@ -7,8 +7,11 @@
 //	base      the base image's layers, their compressed bytes untouched
 //	server    nginx's configuration for the port
 //	assets    pictures, styles, fonts, downloads: whatever is no page
-//	pages     single pages, spread over shards by a hash of their path
-//	indexes   what changes with every edit: home, lists, feeds, site map
+//	pages     single pages
+//	terms     lists of a taxonomy's terms, and of what has one of them
+//	lists     home, sections and their pagination: what changes with every new article
+//	feeds     feeds, search indexes, site maps: what changes with every edit
 //
-// How many shards there are depends on the number of pages in steps of four, so that one more page moves no other.
+// All but the first two are spread over shards by a hash of the folder. How many shards there are depends on how many
+// bytes there are of the kind, in coarse steps, so that one more page moves no other.
 package siteimage

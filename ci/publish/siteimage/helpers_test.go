@@ -2,6 +2,7 @@ package siteimage
 
 import (
 	"archive/tar"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +72,17 @@ func text(seed string, n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
 		fmt.Fprintf(&b, "<p>%s says sentence %d.</p>\n", seed, i)
+	}
+	return b.String()[:n]
+}
+
+// prose is n bytes of words that no other text has; compression halves it.
+func prose(seed string, n int) string {
+	sum := sha256.Sum256([]byte(seed))
+	source := rand.NewChaCha8(sum)
+	var b strings.Builder
+	for b.Len() < n {
+		fmt.Fprintf(&b, "%x ", source.Uint64())
 	}
 	return b.String()[:n]
 }

@@ -13,7 +13,7 @@ type Report struct {
 
 // Layer is one row of a Report.
 type Layer struct {
-	Name       string `json:"name"`            // "base 1/7", "server", "assets", "pages 3/16", "indexes"
+	Name       string `json:"name"`            // "base 1/7", "server", "assets", "pages 3/16", "feeds"
 	Files      int    `json:"files,omitempty"` // without the compressed variants; 0 for the base
 	Bytes      int64  `json:"bytes,omitempty"` // of the tar; 0 for the base
 	Compressed int64  `json:"compressed"`      // bytes, as they are sent

@@ -13,11 +13,13 @@ import (
 
 func TestPathsTellWhatChangesHowOften(t *testing.T) {
 	want := map[string]kind{
-		"index.html": index, "index.xml": index, "sitemap.xml": index, "robots.txt": index, "404.html": index, "about.html": index,
-		"it/index.html": index, "it/sitemap.xml": index, "it/404.html": page, "articles/index.html": index, "articles/page/2/index.html": index,
+		"index.html": list, "index.xml": feed, "index.json": feed, "sitemap.xml": feed, "robots.txt": feed, "404.html": list, "about.html": list,
+		"it/index.html": list, "it/index.json": feed, "it/sitemap.xml": feed, "it/404.html": page, "articles/index.html": list,
+		"articles/page/2/index.html": list, "articles/index.xml": feed,
 		"articles/one/index.html": page, "articles/one/data.json": page, "articles/one/cover.png": asset, "articles/ugly.html": page,
-		"it/articoli/uno/index.html": page, "it/articoli/index.html": index, "notes/index.html": index, "notes/index.xml": index,
-		"tags/index.html": index, "tags/go/index.html": index, "it/tags/go/index.html": index, "zh-Hans/categories/x/index.html": index,
+		"it/articoli/uno/index.html": page, "it/articoli/index.html": list, "notes/index.html": list, "notes/index.xml": feed,
+		"tags/index.html": termList, "tags/go/index.html": termList, "tags/go/page/3/index.html": termList, "tags/go/index.xml": feed,
+		"it/tags/go/index.html": termList, "zh-Hans/categories/x/index.html": termList,
 		"etiketten/tags/index.html": page, "css/main.css": asset, "FONT.WOFF2": asset, "PAGE/x/INDEX.HTML": page, "feed.rss": asset,
 	}
 	var s site
@@ -32,26 +34,37 @@ func TestPathsTellWhatChangesHowOften(t *testing.T) {
 }
 
 func TestTheNumberOfShardsGrowsInCoarseSteps(t *testing.T) {
-	for amount, want := range map[int64]uint32{0: 1, 255: 1, 256: 4, 2047: 4, 2048: 16, 10000: 16, 40000: 32} {
-		if got := shardsFor(amount, pageSteps, maxPageShards); got != want {
-			t.Errorf("%d pages: %d shards, want %d", amount, got, want)
+	for bytes, want := range map[int64]uint32{0: 1, 1<<20 - 1: 1, 1 << 20: 4, 16<<20 - 1: 4, 16 << 20: 16, 64 << 20: 32, 1 << 40: 32} {
+		if got := page.shards(bytes); got != want {
+			t.Errorf("%d bytes of pages: %d shards, want %d", bytes, got, want)
 		}
 	}
-	for amount, want := range map[int64]uint32{0: 1, 16<<20 - 1: 1, 16 << 20: 4, 1 << 30: 16} {
-		if got := shardsFor(amount, assetSteps, maxAssetShards); got != want {
-			t.Errorf("%d bytes: %d shards, want %d", amount, got, want)
+	for bytes, want := range map[int64]uint32{0: 1, 16<<20 - 1: 1, 16 << 20: 4, 1 << 30: 16} {
+		if got := asset.shards(bytes); got != want {
+			t.Errorf("%d bytes of assets: %d shards, want %d", bytes, got, want)
 		}
+	}
+}
+
+// Linux mounts 127 layers at most. A base image has up to ten, and the server is one more.
+func TestTheLargestSiteStaysWellBelowTheLimitOfLayers(t *testing.T) {
+	layers := uint32(10 + 1)
+	for k := range kinds {
+		layers += k.shards(1 << 50)
+	}
+	if layers > 110 {
+		t.Errorf("%d layers", layers)
 	}
 }
 
 func TestShardsAreOfSimilarSize(t *testing.T) {
 	var s site
-	for name := range pages(2500, 1) {
-		s.files = append(s.files, file{path: name})
+	for name, content := range pages(2500, 7000) {
+		s.files = append(s.files, file{path: name, size: int64(len(content))})
 	}
 	groups := s.groups()
-	if len(groups) != 17 {
-		t.Fatalf("%d layers, want 16 of pages and the indexes", len(groups))
+	if len(groups) != 18 {
+		t.Fatalf("%d layers, want 16 of pages, the lists and the feeds", len(groups))
 	}
 	for _, g := range groups[:16] {
 		if n := len(g.files); n < 100 || n > 220 {

@@ -20,56 +20,63 @@ type group struct {
 	files []file
 }
 
-// kind says how often a file changes.
+// kind is what changes together, and so stands in layers of its own.
 type kind int
 
+// In the order of the layers, the steady ones first.
 const (
 	asset kind = iota
 	page
-	index
+	termList
+	list
+	feed
+	kinds // how many there are
 )
 
-// step is one step of the number of shards: up to so many of a thing, so many shards.
+// step is one step of the number of shards: below so many bytes, so many shards.
 type step struct {
 	below  int64
 	shards uint32
 }
 
-// Each step is four times the last one, and so far apart that a site crosses one a few times in its life; it then sends
-// its pages anew once. The upper ends keep a site of 10,000 pages well below the 127 layers that overlay mounts allow.
-var (
-	pageSteps  = []step{{256, 1}, {2048, 4}, {32768, 16}} // by number of pages
-	assetSteps = []step{{16 << 20, 1}, {256 << 20, 4}}    // by bytes
-)
+// Each step is several times the last one, and so far apart that a site crosses one a few times in its life; it then sends
+// that kind of file anew once. All the upper ends together stay well below the 127 layers that overlay mounts allow. Lists
+// are cut finer than pages, because an edit changes more than one of them.
+var cuts = [kinds]struct {
+	layer string
+	steps []step
+	most  uint32
+}{
+	asset:    {"assets", []step{{16 << 20, 1}, {256 << 20, 4}}, 16},
+	page:     {"pages", []step{{1 << 20, 1}, {16 << 20, 4}, {64 << 20, 16}}, 32},
+	termList: {"terms", []step{{1 << 20, 1}, {4 << 20, 4}}, 16},
+	list:     {"lists", []step{{1 << 20, 1}, {4 << 20, 4}}, 16},
+	feed:     {"feeds", []step{{1 << 20, 1}, {4 << 20, 4}}, 16},
+}
 
-const (
-	maxPageShards  = 32
-	maxAssetShards = 16
-)
-
-func shardsFor(amount int64, steps []step, most uint32) uint32 {
-	for _, s := range steps {
-		if amount < s.below {
+// shards is the number of layers for so many bytes of a kind.
+func (k kind) shards(bytes int64) uint32 {
+	for _, s := range cuts[k].steps {
+		if bytes < s.below {
 			return s.shards
 		}
 	}
-	return most
+	return cuts[k].most
 }
 
 // groups cuts the site into layers in the order of doc.go. Empty ones are left out.
 func (s *site) groups() []group {
-	kinds := s.classify()
-	byKind := map[kind][]file{}
-	var assetBytes int64
-	for i, f := range s.files {
-		byKind[kinds[i]] = append(byKind[kinds[i]], f)
-		if kinds[i] == asset {
-			assetBytes += f.size
-		}
+	var files [kinds][]file
+	var bytes [kinds]int64
+	for i, k := range s.classify() {
+		files[k] = append(files[k], s.files[i])
+		bytes[k] += s.files[i].size
 	}
-	groups := shard("assets", byKind[asset], shardsFor(assetBytes, assetSteps, maxAssetShards))
-	groups = append(groups, shard("pages", byKind[page], shardsFor(int64(len(byKind[page])), pageSteps, maxPageShards))...)
-	return append(groups, shard("indexes", byKind[index], 1)...)
+	var groups []group
+	for k := range kinds {
+		groups = append(groups, shard(cuts[k].layer, files[k], k.shards(bytes[k]))...)
+	}
+	return groups
 }
 
 // shard spreads files by a hash of their folder, so that a page and what stands beside it stay together.
@@ -104,42 +111,49 @@ var (
 )
 
 // classify tells the kinds from paths alone, as a generator writes them. A wrong guess costs bytes, never correctness.
-// A folder is an index, that is a list of other pages, when pages stand below it, when it has a feed, or when it has a
-// name that pagination or a taxonomy usually has.
+//
+// A folder is a list of other pages when pages stand below it, when it has a feed, or when it has a name that pagination
+// or a taxonomy usually has. Of a list, the page and what else stands there are two kinds: a feed or a search index holds
+// the articles' text and changes with every edit, a page shows titles and changes with a new article. The lists of terms
+// are many, and an article is in few of them.
 func (s *site) classify() []kind {
-	lists := map[string]bool{".": true}
+	folders := map[string]bool{".": true}
 	for _, f := range s.files {
 		dir := path.Dir(f.path)
 		switch path.Base(f.path) {
 		case "index.html":
 			for dir != "." {
 				dir = path.Dir(dir)
-				lists[dir] = true
+				folders[dir] = true
 			}
 		case "index.xml":
-			lists[dir] = true
+			folders[dir] = true
 		}
 	}
 	isList := func(dir string) bool {
-		return lists[dir] || pagerForm.MatchString(dir) || taxonomyForm.MatchString(dir)
+		return folders[dir] || pagerForm.MatchString(dir) || taxonomyForm.MatchString(dir)
 	}
-	kinds := make([]kind, len(s.files))
+	found := make([]kind, len(s.files))
 	for i, f := range s.files {
 		dir := path.Dir(f.path)
 		switch f.extension() {
 		case ".html", ".htm":
-			kinds[i] = page
-			if path.Base(f.path) == "index.html" && isList(dir) || dir == "." {
-				kinds[i] = index
+			switch {
+			case dir != "." && (path.Base(f.path) != "index.html" || !isList(dir)):
+				found[i] = page
+			case taxonomyForm.MatchString(dir):
+				found[i] = termList
+			default:
+				found[i] = list
 			}
 		case ".xml", ".json", ".txt":
-			kinds[i] = page
+			found[i] = page
 			if isList(dir) {
-				kinds[i] = index
+				found[i] = feed
 			}
 		default:
-			kinds[i] = asset
+			found[i] = asset
 		}
 	}
-	return kinds
+	return found
 }
