@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -221,5 +222,40 @@ func TestBranchNamesAreCheckedAsGitDoes(t *testing.T) {
 		if _, err := (Runner{}).Run(t.Context(), "check-ref-format", "--branch", name); err == nil {
 			t.Errorf("git takes %q", name)
 		}
+	}
+}
+
+func TestOutputIsReadWhileGitRuns(t *testing.T) {
+	runner := Runner{Dir: t.TempDir()}
+	var got []byte
+	err := runner.Pipe(t.Context(), strings.NewReader("content"), func(stdout io.Reader) (err error) {
+		got, err = io.ReadAll(stdout)
+		return err
+	}, "hash-object", "--stdin")
+	if want := "6b584e8ece562ebffc15d38808cd6b98fc3d97ea\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestAReaderThatGivesUpEndsGitAndGitsOwnFailureComesFirst(t *testing.T) {
+	runner := Runner{Dir: t.TempDir()}
+	gaveUp := errors.New("gave up")
+	open, writer, err := os.Pipe() // an input that does not end
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { open.Close(); writer.Close() })
+	err = runner.Pipe(t.Context(), open, func(io.Reader) error { return gaveUp }, "hash-object", "--stdin")
+	if !errors.Is(err, gaveUp) {
+		t.Errorf("got %v", err)
+	}
+	err = runner.Pipe(t.Context(), nil, func(stdout io.Reader) error {
+		if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil {
+			return gaveUp
+		}
+		return nil
+	}, "cat-file", "--batch")
+	if !errors.Is(err, ErrNotARepository) {
+		t.Errorf("got %v", err)
 	}
 }

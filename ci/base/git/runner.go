@@ -71,6 +71,40 @@ func (r Runner) Run(ctx context.Context, args ...string) (stdout string, err err
 
 // RunInput is Run with a standard input.
 func (r Runner) RunInput(ctx context.Context, stdin io.Reader, args ...string) (stdout string, err error) {
+	var out bytes.Buffer
+	err = r.run(ctx, stdin, &out, args)
+	return out.String(), err
+}
+
+// Pipe is RunInput for much output: read gets it while git runs. An error of read ends git and is returned, unless git
+// failed by itself, which is then what read stumbled over.
+func (r Runner) Pipe(ctx context.Context, stdin io.Reader, read func(stdout io.Reader) error, args ...string) error {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		err := r.run(running, stdin, writer, args)
+		ended <- errors.Join(err, writer.Close())
+	}()
+	readErr := read(reader)
+	if readErr != nil {
+		cancel()
+	}
+	closeErr := reader.Close()
+	err = <-ended
+	var failed *Error
+	if byItself := errors.As(err, &failed) && failed.ExitCode > 0; readErr != nil && !byItself && ctx.Err() == nil {
+		return readErr
+	}
+	return errors.Join(err, closeErr)
+}
+
+// run runs git and writes its output to stdout.
+func (r Runner) run(ctx context.Context, stdin io.Reader, stdout io.Writer, args []string) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		timeout := r.Timeout
 		if timeout <= 0 {
@@ -82,23 +116,23 @@ func (r Runner) RunInput(ctx context.Context, stdin io.Reader, args ...string) (
 	}
 	env, err := r.environment()
 	if err != nil {
-		return "", &Error{Args: r.Credentials.redactAll(args), ExitCode: -1, Cause: err}
+		return &Error{Args: r.Credentials.redactAll(args), ExitCode: -1, Cause: err}
 	}
 
-	var out, errOut bytes.Buffer
+	var errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = r.Dir
 	cmd.Env = env
 	cmd.Stdin = stdin
-	cmd.Stdout = &out
+	cmd.Stdout = stdout
 	cmd.Stderr = &errOut
 	cmd.WaitDelay = outputGrace
 	release := endGroup(cmd, killGrace)
 	defer release()
 	if err := cmd.Run(); err != nil {
-		return out.String(), r.failure(ctx, args, errOut.String(), err)
+		return r.failure(ctx, args, errOut.String(), err)
 	}
-	return out.String(), nil
+	return nil
 }
 
 // failure turns what is known about a failed command into an *Error without secrets.

@@ -1,11 +1,14 @@
 package worktree
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,45 +124,60 @@ func submoduleContent(ctx context.Context, recorded entry, dir string) ([]entry,
 	return submodule.contentOf(ctx, recorded.object, "", recorded.source)
 }
 
-// batch is how much content is held in memory at a time, in bytes, unless one file is larger.
-const batch = 4 << 20
+// batch is how many bytes of content are asked of one git process, unless one file is larger.
+const batch = 8 << 20
 
-// readBlobs hands the content of each blob to use, in the order given.
-func readBlobs(ctx context.Context, entries []entry, use func(entry, []byte) error) error {
+// batches cuts entries into runs of one repository.
+func batches(entries []entry) [][]entry {
+	var runs [][]entry
 	for len(entries) > 0 {
 		count, size := 1, entries[0].size
 		for count < len(entries) && size+entries[count].size <= batch && entries[count].repository.dir == entries[0].repository.dir {
 			size += entries[count].size
 			count++
 		}
-		if err := readBatch(ctx, entries[:count], use); err != nil {
+		runs = append(runs, entries[:count])
+		entries = entries[count:]
+	}
+	return runs
+}
+
+// readBlobs hands the content of each blob to use, in the order given. The content is overwritten when use returns.
+func readBlobs(ctx context.Context, entries []entry, use func(entry, []byte) error) error {
+	for _, run := range batches(entries) {
+		if err := readBatch(ctx, run, use); err != nil {
 			return err
 		}
-		entries = entries[count:]
 	}
 	return nil
 }
 
-// readBatch reads blobs of one repository with one git process. Each answer is "<object> blob <size>", a line feed, the
+// readBatch is readBlobs for one repository, with one git process. Each answer is "<object> blob <size>", a line feed, the
 // content and another line feed. Source: git-cat-file(1), batch output.
 func readBatch(ctx context.Context, entries []entry, use func(entry, []byte) error) error {
 	var query strings.Builder
 	for _, e := range entries {
 		query.WriteString(e.object + "\n")
 	}
-	answer, err := entries[0].repository.git.RunInput(ctx, strings.NewReader(query.String()), "cat-file", "--batch")
-	if err != nil {
-		return explainMissing(err)
-	}
-	for _, e := range entries {
-		header, rest, _ := strings.Cut(answer, "\n")
-		if header != fmt.Sprintf("%s blob %d", e.object, e.size) || int64(len(rest)) <= e.size {
-			return fmt.Errorf("%s: git answers %q: %w", e.source, header, errPartialClone)
+	err := entries[0].repository.git.Pipe(ctx, strings.NewReader(query.String()), func(stdout io.Reader) error {
+		answers := bufio.NewReaderSize(stdout, 64<<10)
+		var content []byte
+		for _, e := range entries {
+			header, err := answers.ReadString('\n')
+			if err == nil && header == fmt.Sprintf("%s blob %d\n", e.object, e.size) {
+				content = slices.Grow(content[:0], int(e.size)+1)[:e.size+1] // with the line feed
+				_, err = io.ReadFull(answers, content)
+			} else if err == nil {
+				err = errPartialClone
+			}
+			if err != nil {
+				return fmt.Errorf("%s: git answers %q: %w", e.source, header, err)
+			}
+			if err := use(e, content[:e.size]); err != nil {
+				return err
+			}
 		}
-		if err := use(e, []byte(rest[:e.size])); err != nil {
-			return err
-		}
-		answer = rest[e.size+1:]
-	}
-	return nil
+		return nil
+	}, "cat-file", "--batch", "--buffer")
+	return explainMissing(err)
 }

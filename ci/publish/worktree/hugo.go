@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -19,7 +20,7 @@ func usesGitInfo(ctx context.Context, entries []entry) (bool, error) {
 	}
 	config, err := hugoconfig.Load(names, func(name string) (content []byte, err error) {
 		err = readBlobs(ctx, []entry{byPath[name]}, func(_ entry, read []byte) error {
-			content = read
+			content = bytes.Clone(read)
 			return nil
 		})
 		return content, err
