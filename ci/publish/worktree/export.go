@@ -9,9 +9,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Export writes what HEAD holds of the folder to dest, which must be empty or missing, and returns where in it the site is.
@@ -105,20 +108,54 @@ func write(ctx context.Context, entries []entry, dest string, when time.Time) er
 	return refuse(problems...)
 }
 
-// entries writes files and links, those from Git LFS first, and lists the links that lead out of the folder.
-func (w *writer) entries(ctx context.Context, entries []entry) (problems []Problem, err error) {
-	var blobs []entry
+// entries writes files and links, those from Git LFS first, and lists the links that lead out of the folder. Reading from Git
+// and writing go on on all CPUs.
+func (w *writer) entries(ctx context.Context, entries []entry) ([]Problem, error) {
+	var blobs, pointers []entry
 	for _, e := range entries {
 		if !filepath.IsLocal(filepath.FromSlash(e.path)) || holdsGitDir(e.path) {
 			return nil, fmt.Errorf("the commit holds the path %q, which git itself would not check out", e.path)
 		}
 		if e.content == "" {
 			blobs = append(blobs, e)
-		} else if err := w.file(e.path, e.permissions(), func(to io.Writer) error { return e.pointer.copy(to, e.content) }); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.source, err)
+		} else {
+			pointers = append(pointers, e)
 		}
 	}
-	err = readBlobs(ctx, blobs, func(e entry, content []byte) error {
+	if err := w.stored(pointers); err != nil {
+		return nil, err
+	}
+	runs := batches(blobs)
+	problems := make([][]Problem, len(runs))
+	tasks, ctx := errgroup.WithContext(ctx)
+	tasks.SetLimit(runtime.GOMAXPROCS(0))
+	for i, run := range runs {
+		tasks.Go(func() (err error) {
+			problems[i], err = w.blobs(ctx, run)
+			return err
+		})
+	}
+	err := tasks.Wait()
+	return slices.Concat(problems...), err
+}
+
+// stored writes what Git LFS keeps.
+func (w *writer) stored(entries []entry) (err error) {
+	h := &hand{writer: w}
+	defer func() { err = errors.Join(err, h.leave()) }()
+	for _, e := range entries {
+		if err := h.file(e.path, e.permissions(), func(to io.Writer) error { return e.pointer.copy(to, e.content) }); err != nil {
+			return fmt.Errorf("%s: %w", e.source, err)
+		}
+	}
+	return nil
+}
+
+// blobs writes what one git process reads.
+func (w *writer) blobs(ctx context.Context, run []entry) (problems []Problem, err error) {
+	h := &hand{writer: w}
+	defer func() { err = errors.Join(err, h.leave()) }()
+	err = readBatch(ctx, run, func(e entry, content []byte) error {
 		switch {
 		case e.mode == modeSymlink && !staysInside(e.path, string(content)):
 			problems = append(problems, Problem{
@@ -128,9 +165,9 @@ func (w *writer) entries(ctx context.Context, entries []entry) (problems []Probl
 			})
 			return nil
 		case e.mode == modeSymlink:
-			return w.link(e.path, string(content))
+			return h.link(e.path, string(content))
 		default:
-			return w.file(e.path, e.permissions(), func(to io.Writer) error {
+			return h.file(e.path, e.permissions(), func(to io.Writer) error {
 				_, err := to.Write(content)
 				return err
 			})
