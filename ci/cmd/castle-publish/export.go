@@ -73,11 +73,7 @@ func newExportCommand() *cobra.Command {
 }
 
 func export(ctx context.Context, source worktree.Options, dest string) (exported, error) {
-	commit, err := worktree.Inspect(ctx, source)
-	if err != nil {
-		return exported{}, err
-	}
-	site, err := worktree.Export(ctx, source, dest)
+	commit, site, err := worktree.Publishable(ctx, source, dest)
 	return exported{Commit: commit, Site: site}, err
 }
 

@@ -41,17 +41,17 @@ func (r repository) submoduleChanges(ctx context.Context, prefix string, changed
 	for _, change := range changed {
 		reported[change.path] = change.missingSubmodule()
 	}
-	entries, err := r.listTree(ctx, true, "HEAD")
+	recorded, err := r.submodules(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var problems []Problem
-	for _, entry := range entries {
-		if entry.kind != "commit" || reported[entry.path] {
+	for _, name := range recorded {
+		if reported[name] {
 			continue
 		}
-		dir := filepath.Join(r.dir, filepath.FromSlash(entry.path))
-		full := path.Join(prefix, entry.path)
+		dir := filepath.Join(r.dir, filepath.FromSlash(name))
+		full := path.Join(prefix, name)
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 			problems = append(problems, missingSubmodule(full))
 			continue
@@ -71,6 +71,21 @@ func (r repository) submoduleChanges(ctx context.Context, prefix string, changed
 		problems = append(problems, inside...)
 	}
 	return problems, nil
+}
+
+// submodules are the paths that HEAD records a submodule's commit for.
+func (r repository) submodules(ctx context.Context) ([]string, error) {
+	listed, err := r.git.Run(ctx, "ls-tree", "-z", "-r", "--full-tree", "HEAD")
+	if err != nil {
+		return nil, explainMissing(err)
+	}
+	var names []string
+	for _, line := range splitNUL(listed) {
+		if described, name, _ := strings.Cut(line, "\t"); strings.HasPrefix(described, modeSubmodule) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 func missingSubmodule(path string) Problem {

@@ -19,6 +19,7 @@ import (
 const (
 	modeExecutable = "100755"
 	modeSymlink    = "120000"
+	modeSubmodule  = "160000"
 )
 
 // entry is one object of a commit.

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,57 +30,52 @@ import (
 // It refuses, with a *RefusedError, missing submodules, Git LFS pointers whose content the clone lacks and symbolic links that
 // lead out of the folder. After an error dest holds an unspecified part.
 func Export(ctx context.Context, options Options, dest string) (site string, err error) {
-	subdir, err := options.subdir()
+	c, err := read(ctx, options)
 	if err != nil {
 		return "", err
 	}
-	if err := checkSource(options.Dir); err != nil {
-		return "", err
-	}
-	repository, err := openRepository(ctx, options.Dir)
+	return c.export(ctx, dest)
+}
+
+// Publishable is Inspect and Export at once: the tree is compared with the commit while the commit is written to dest.
+func Publishable(ctx context.Context, options Options, dest string) (commit Commit, site string, err error) {
+	c, err := read(ctx, options)
 	if err != nil {
-		return "", explain(err, options.Dir)
+		return Commit{}, "", err
 	}
-	commit, err := repository.commit(ctx)
-	if err != nil {
-		return "", explain(err, options.Dir)
-	}
-	tree, err := repository.tree(ctx, subdir)
-	if err != nil {
+	var inspected, exported error
+	var tasks sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tasks.Go(func() {
+		if inspected = c.inspect(ctx); inspected != nil {
+			cancel()
+		}
+	})
+	site, exported = c.export(ctx, dest)
+	tasks.Wait()
+	// What is wrong with the tree says more, and all at once.
+	return c.commit, site, cmp.Or(inspected, exported)
+}
+
+func (c committed) export(ctx context.Context, dest string) (site string, err error) {
+	if err := refuse(slices.Concat(c.submodules, c.problems)...); err != nil {
 		return "", err
-	}
-	entries, err := repository.contentOf(ctx, tree, subdir, subdir)
-	if err != nil {
-		return "", err
-	}
-	pointers, err := resolvePointers(ctx, options.Dir, entries)
-	if err != nil {
-		return "", err
-	}
-	if err := refuse(pointers...); err != nil {
-		return "", err
-	}
-	gitInfo, err := usesGitInfo(ctx, entries)
-	if err != nil {
-		return "", err
-	}
-	if gitInfo && commit.Shallow {
-		return "", refuse(historyCutOff)
 	}
 	if err := makeEmpty(dest); err != nil {
 		return "", err
 	}
 	site = dest
-	if gitInfo {
-		if err := repository.copyHistory(ctx, commit.SHA, dest); err != nil {
+	if c.commit.GitInfo {
+		if err := c.repository.copyHistory(ctx, c.commit.SHA, dest); err != nil {
 			return "", err
 		}
-		site = filepath.Join(dest, filepath.FromSlash(subdir))
+		site = filepath.Join(dest, filepath.FromSlash(c.subdir))
 		if err := os.MkdirAll(site, 0o755); err != nil {
 			return "", err
 		}
 	}
-	return site, write(ctx, entries, site, commit.Time)
+	return site, write(ctx, c.entries, site, c.commit.Time)
 }
 
 func makeEmpty(dest string) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,6 +97,43 @@ func TestAnExportHoldsTheCommitAndNothingElse(t *testing.T) {
 		"content/post.md": "-rw-r--r-- hello\n",
 		"hugo.yaml":       "-rw-r--r-- title: Blog\n",
 	})
+}
+
+func TestACleanTreeIsInspectedAndExportedAtOnce(t *testing.T) {
+	r := newRepo(t)
+	r.addTheme()
+	commit, site, err := Publishable(t.Context(), Options{Dir: r.dir, Subdir: "blog"}, filepath.Join(t.TempDir(), "site"))
+	r.must(err)
+	if want := r.accepted(); !reflect.DeepEqual(commit, want) {
+		t.Errorf("commit %+v, want %+v", commit, want)
+	}
+	expectFiles(t, snapshot(t, site), snapshot(t, r.export()))
+}
+
+func TestATreeThatIsNotCleanIsNotExportedForPublishing(t *testing.T) {
+	r := newRepo(t)
+	r.write("blog/content/post.md", "changed\n")
+	r.write("blog/content/new.md", "new\n")
+	_, _, err := Publishable(t.Context(), Options{Dir: r.dir, Subdir: "blog"}, filepath.Join(t.TempDir(), "site"))
+	r.expect(err, "blog/content/post.md: modified", "blog/content/new.md: untracked")
+}
+
+// More than one git process reads what is larger than a batch.
+func TestALargeCommitIsExportedWhole(t *testing.T) {
+	r := newRepo(t)
+	want := map[string]string{}
+	for i := range 12 {
+		name := fmt.Sprintf("blog/static/%d/%d.bin", i%3, i)
+		want[name] = strings.Repeat(fmt.Sprint(i), 2<<20)
+		r.write(name, want[name])
+	}
+	r.commit("Large files")
+	files := snapshot(t, r.export())
+	for name, content := range want {
+		if got := files[strings.TrimPrefix(name, "blog/")]; got != "-rw-r--r-- "+content {
+			t.Errorf("%s has %d bytes, want %d", name, len(got), len(content))
+		}
+	}
 }
 
 func TestAttributesDoNotChangeTheExport(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,81 +36,91 @@ type Commit struct {
 // untracked and conflicting files, submodules that are missing, moved or changed, an operation in progress, a history too
 // short for what the site asks of it. Other errors mean that the question could not be answered.
 func Inspect(ctx context.Context, options Options) (Commit, error) {
-	subdir, err := options.subdir()
+	c, err := read(ctx, options)
 	if err != nil {
 		return Commit{}, err
 	}
-	if err := checkSource(options.Dir); err != nil {
+	if err := c.inspect(ctx); err != nil {
 		return Commit{}, err
 	}
-	repository, err := openRepository(ctx, options.Dir)
-	if err != nil {
-		return Commit{}, explain(err, options.Dir)
-	}
-	commit, err := repository.commit(ctx)
-	if err != nil {
-		return Commit{}, explain(err, options.Dir)
-	}
-	problems, err := repository.changes(ctx, "")
-	if err != nil {
-		return Commit{}, err
-	}
-	operations, err := repository.operations(ctx)
-	if err != nil {
-		return Commit{}, err
-	}
-	problems = append(operations, problems...)
-
-	commit.TreeSHA, err = repository.tree(ctx, subdir)
-	var absent *RefusedError
-	switch {
-	case errors.As(err, &absent):
-		return Commit{}, refuse(append(problems, absent.Problems...)...)
-	case err != nil:
-		return Commit{}, err
-	}
-	more, err := repository.inspectContent(ctx, subdir, &commit)
-	if err != nil {
-		return Commit{}, err
-	}
-	problems = append(problems, more...)
-	if len(problems) > 0 {
-		return Commit{}, refuse(problems...)
-	}
-	return commit, nil
+	return c.commit, nil
 }
 
-// inspectContent looks into the commit itself.
-func (r repository) inspectContent(ctx context.Context, subdir string, commit *Commit) ([]Problem, error) {
-	var problems []Problem
-	entries, err := r.contentOf(ctx, commit.TreeSHA, subdir, subdir)
-	if err != nil {
-		// A missing submodule is a problem that the changes already name.
-		if missing := (*RefusedError)(nil); !errors.As(err, &missing) {
-			return nil, err
-		}
-	}
-	pointers, err := resolvePointers(ctx, r.dir, entries)
-	if err != nil {
-		return nil, err
-	}
-	problems = append(problems, pointers...)
+// committed is what HEAD holds of the published folder.
+type committed struct {
+	repository repository
+	commit     Commit
+	subdir     string
+	entries    []entry
 
-	commit.GitInfo, err = usesGitInfo(ctx, entries)
+	problems   []Problem // why it cannot be published as it is
+	submodules []Problem // likewise those that could not be listed, which the tree's changes name too
+}
+
+// read lists the content of HEAD.
+func read(ctx context.Context, options Options) (committed, error) {
+	subdir, err := options.subdir()
 	if err != nil {
-		return nil, err
+		return committed{}, err
+	}
+	if err := checkSource(options.Dir); err != nil {
+		return committed{}, err
+	}
+	c := committed{subdir: subdir}
+	if c.repository, err = openRepository(ctx, options.Dir); err != nil {
+		return committed{}, explain(err, options.Dir)
+	}
+	if c.commit, err = c.repository.commit(ctx); err != nil {
+		return committed{}, explain(err, options.Dir)
+	}
+	c.commit.TreeSHA, err = c.repository.tree(ctx, subdir)
+	if absent, ok := errors.AsType[*RefusedError](err); ok {
+		c.problems = absent.Problems
+		return c, nil
+	} else if err != nil {
+		return committed{}, err
+	}
+	return c, c.list(ctx)
+}
+
+// list looks into the commit itself.
+func (c *committed) list(ctx context.Context) (err error) {
+	c.entries, err = c.repository.contentOf(ctx, c.commit.TreeSHA, c.subdir, c.subdir)
+	if missing, ok := errors.AsType[*RefusedError](err); ok {
+		c.submodules = missing.Problems
+	} else if err != nil {
+		return err
+	}
+	if c.problems, err = resolvePointers(ctx, c.repository.dir, c.entries); err != nil {
+		return err
+	}
+	if c.commit.GitInfo, err = usesGitInfo(ctx, c.entries); err != nil {
+		return err
 	}
 	switch {
-	case commit.Shallow && commit.GitInfo:
-		problems = append(problems, historyCutOff)
-	case commit.Shallow:
-		commit.Notes = append(commit.Notes, fmt.Sprintf("The clone is shallow: that %s is unambiguous was checked against the objects "+
-			"it holds, and a full clone may need more characters (git fetch --unshallow, or fetch-depth: 0 in actions/checkout).", commit.Short))
+	case c.commit.Shallow && c.commit.GitInfo:
+		c.problems = append(c.problems, historyCutOff)
+	case c.commit.Shallow:
+		c.commit.Notes = append(c.commit.Notes, fmt.Sprintf("The clone is shallow: that %s is unambiguous was checked against the objects "+
+			"it holds, and a full clone may need more characters (git fetch --unshallow, or fetch-depth: 0 in actions/checkout).", c.commit.Short))
 	}
-	if commit.Detached {
-		commit.Notes = append(commit.Notes, "HEAD is detached: the commit is published, no branch is involved.")
+	if c.commit.Detached {
+		c.commit.Notes = append(c.commit.Notes, "HEAD is detached: the commit is published, no branch is involved.")
 	}
-	return problems, nil
+	return nil
+}
+
+// inspect compares the tree with the commit.
+func (c committed) inspect(ctx context.Context) error {
+	changes, err := c.repository.changes(ctx, "")
+	if err != nil {
+		return err
+	}
+	operations, err := c.repository.operations(ctx)
+	if err != nil {
+		return err
+	}
+	return refuse(slices.Concat(operations, changes, c.problems)...)
 }
 
 // historyCutOff is refused only where the history goes into the site.
