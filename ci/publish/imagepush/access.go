@@ -20,7 +20,7 @@ const (
 	defaultAttempt = 2 * time.Minute
 	defaultPause   = 500 * time.Millisecond
 	defaultTries   = 6
-	jobs           = 4 // blobs uploaded at once
+	jobs           = 8 // blobs asked for or uploaded at once: most of an image's are there already, and cost a round trip each
 )
 
 // Access says how to reach a registry. The zero value reaches a public one without credentials.
