@@ -38,7 +38,7 @@ func newImageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if options.Headers, err = siteheaders.Make(cmd.Context(), headers, options.Site, baseURL); err != nil {
+			if options.Headers, err = siteheaders.Make(cmd.Context(), headers, options.Site, baseURL, options.CacheDir); err != nil {
 				return err
 			}
 			if err := writeHeaders(headersOut, options.Headers); err != nil {
@@ -85,7 +85,7 @@ func newImageCommand() *cobra.Command {
 	addHeadersFlag(command, &headers)
 	flags.StringVar(&baseURL, "base-url", "", "the address that the site is served at, where its home page's canonical link does not tell")
 	flags.StringVar(&headersOut, "headers-out", "", "a file to write the headers to, for publish")
-	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers between runs")
+	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers, and what headers are fitted to, between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")
 	cli.Require(command, "site", "base", "commit", "out")
 	return command

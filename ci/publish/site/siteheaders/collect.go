@@ -28,19 +28,23 @@ func (d *document) because(directive, source, why string) {
 	}
 }
 
-// collect reads all files of a site that can need anything.
-func collect(ctx context.Context, site *builtsite.Site) (needs, error) {
+// collect reads all files of a site that can need anything, or remembers what they need.
+func collect(ctx context.Context, site *builtsite.Site, cacheDir string) (needs, error) {
+	memory, err := openMemory(cacheDir, site.Base.String())
+	if err != nil {
+		return nil, err
+	}
 	files := slices.DeleteFunc(slices.Clone(site.Files), func(file string) bool { return readerOf(file) == nil })
 	documents := make([]*document, len(files))
-	err := site.Read(ctx, files, func(i int, content []byte) error {
+	err = site.Read(ctx, files, func(i int, content []byte) error {
 		documents[i] = newDocument(site, files[i])
-		readerOf(files[i])(documents[i], content)
+		memory.document(documents[i], content, readerOf(files[i]))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return merge(documents), nil
+	return merge(documents), memory.save()
 }
 
 func newDocument(site *builtsite.Site, file string) *document {

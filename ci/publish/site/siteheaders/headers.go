@@ -31,8 +31,9 @@ func StrictHeaders() Headers {
 }
 
 // Make returns the headers for the site in a folder. Only the mode Fitted reads it. baseURL is the address that the
-// site is served at; empty: the host of its home page's canonical link.
-func Make(ctx context.Context, mode Mode, dir, baseURL string) (Headers, error) {
+// site is served at; empty: the host of its home page's canonical link. cacheDir is a folder that keeps between builds what was
+// found in each file; empty: none.
+func Make(ctx context.Context, mode Mode, dir, baseURL, cacheDir string) (Headers, error) {
 	strict := StrictHeaders()
 	switch mode {
 	case Strict:
@@ -40,7 +41,7 @@ func Make(ctx context.Context, mode Mode, dir, baseURL string) (Headers, error) 
 	case Off:
 		return Headers{Mode: string(Off)}, nil
 	case Fitted:
-		return fit(ctx, dir, baseURL)
+		return fit(ctx, dir, baseURL, cacheDir)
 	}
 	own := strict
 	own.Mode, own.ContentSecurityPolicy = mode.name(), string(mode)
@@ -50,12 +51,12 @@ func Make(ctx context.Context, mode Mode, dir, baseURL string) (Headers, error) 
 	return own, nil
 }
 
-func fit(ctx context.Context, dir, baseURL string) (Headers, error) {
+func fit(ctx context.Context, dir, baseURL, cacheDir string) (Headers, error) {
 	site, err := builtsite.Open(dir, baseURL)
 	if err != nil {
 		return Headers{}, fmt.Errorf("fit headers to the site: %w", err)
 	}
-	found, err := collect(ctx, site)
+	found, err := collect(ctx, site, cacheDir)
 	if err != nil {
 		return Headers{}, fmt.Errorf("fit headers to the site: %w", err)
 	}

@@ -2,9 +2,12 @@ package siteheaders
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"tazlab.net/castle/ci/publish/site/builtsite"
@@ -13,7 +16,16 @@ import (
 
 // TestGoldenSites fits headers to every site of testdata, as one that is served at https://example.org/.
 func TestGoldenSites(t *testing.T) {
-	sitetest.Golden(t, "*.txtar", func(t *testing.T, _, dir string) string { return readable(mustMake(t, Fitted, dir)) })
+	sitetest.Golden(t, "*.txtar", func(t *testing.T, _, dir string) string {
+		fitted, cache := mustMake(t, Fitted, dir), t.TempDir()
+		for range 2 { // what is found the first time is remembered the second time
+			cached, err := Make(t.Context(), Fitted, dir, "https://example.org/", cache)
+			if err != nil || !reflect.DeepEqual(cached, fitted) {
+				t.Errorf("with a cache: %+v, %v; want %+v", cached, err, fitted)
+			}
+		}
+		return readable(fitted)
+	})
 }
 
 // readable is the headers, a source of a directive that was fitted a line; what is as in the strict ones is left out.
@@ -45,7 +57,7 @@ func readable(h Headers) string {
 
 func mustMake(t testing.TB, mode Mode, dir string) Headers {
 	t.Helper()
-	headers, err := Make(t.Context(), mode, dir, "https://example.org/")
+	headers, err := Make(t.Context(), mode, dir, "https://example.org/", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +90,7 @@ func TestAModeIsReadAndAMisspeltOneIsRefusedWithTheChoices(t *testing.T) {
 
 func TestOnlyTheFittedModeReadsTheSite(t *testing.T) {
 	const missing = "/no/such/folder"
-	if _, err := Make(t.Context(), Fitted, missing, ""); err == nil {
+	if _, err := Make(t.Context(), Fitted, missing, "", ""); err == nil {
 		t.Error("fitted: no error")
 	}
 	if got := mustMake(t, Strict, missing); readable(got) != "strict policy\n" || got.FrameOptions != "DENY" {
@@ -145,11 +157,11 @@ func TestAPolicyFitsAProxysBufferWhateverTheSiteHolds(t *testing.T) {
 func TestWithoutABaseURLTheCanonicalLinkTellsWhatIsTheSitesOwn(t *testing.T) {
 	dir := t.TempDir()
 	sitetest.Write(t, filepath.Join(dir, "index.html"), `<link rel=canonical href="https://blog.example/"><img src="https://blog.example/a.png">`)
-	headers, err := Make(t.Context(), Fitted, dir, "")
+	headers, err := Make(t.Context(), Fitted, dir, "", "")
 	if err != nil || readable(headers) != "strict policy\n" {
 		t.Errorf("%+v, %v", headers, err)
 	}
-	if _, err := Make(t.Context(), Fitted, dir, "/blog/"); err == nil || !strings.Contains(err.Error(), "https://example.org/") {
+	if _, err := Make(t.Context(), Fitted, dir, "/blog/", ""); err == nil || !strings.Contains(err.Error(), "https://example.org/") {
 		t.Errorf("a base URL without a host: %v", err)
 	}
 }
@@ -189,4 +201,63 @@ func FuzzMarkup(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAFileIsReadOnceUntilItChanges(t *testing.T) {
+	cache, dir := t.TempDir(), t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	var read []string
+	original := readers[".html"]
+	defer func() { readers[".html"] = original }()
+	readers[".html"] = func(d *document, content []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		read = append(read, d.file)
+		original(d, content)
+	}
+	expect := func(what, baseURL string, want ...string) Headers {
+		t.Helper()
+		read = nil
+		headers, err := Make(t.Context(), Fitted, dir, baseURL, cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(read)
+		if !slices.Equal(read, want) {
+			t.Errorf("%s: read %q, want %q", what, read, want)
+		}
+		return headers
+	}
+	const address = "https://example.org/"
+	write("index.html", `<img src="https://one.example/a.png">`)
+	write("other.html", `<img src="https://two.example/a.png">`)
+	expect("first", address, "index.html", "other.html")
+	if h := expect("again", address); !strings.Contains(h.ContentSecurityPolicy, "https://one.example") {
+		t.Errorf("a remembered host is missing: %s", h.ContentSecurityPolicy)
+	}
+	write("index.html", `<img src="https://three.example/a.png">`)
+	h := expect("one changed", address, "index.html")
+	if !strings.Contains(h.ContentSecurityPolicy, "https://three.example") || strings.Contains(h.ContentSecurityPolicy, "https://one.example") {
+		t.Errorf("the policy is of the file before: %s", h.ContentSecurityPolicy)
+	}
+	expect("at another address", "https://three.example/", "index.html", "other.html")
+
+	files, err := filepath.Glob(filepath.Join(cache, "headers", "*.json"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("the cache holds %q, %v", files, err)
+	}
+	for _, damage := range []string{"", `{"needs":[]`, `{"documents":3}`} {
+		for _, name := range files {
+			if err := os.WriteFile(name, []byte(damage), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect("damaged by "+damage, address, "index.html", "other.html")
+	}
 }
