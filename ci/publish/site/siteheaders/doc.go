@@ -6,7 +6,8 @@
 // attributes with code or style in them need. A stylesheet needs what it loads. A script needs what the strings in it
 // give away of what it does when it runs: addresses, style elements, evaluated text, workers, popups, sensors. A
 // drawing counts only where it is opened as a document. A script of another host may load more than any page says; a
-// table of well-known services has that, and for other hosts it is left open and told.
+// table of well-known services has that, and for other hosts it is left open and told. A cache keeps what files left
+// behind, so that the next build reads only those that changed.
 //
 // The needs are then put on top of the strict policy, directive by directive, so that a site that keeps to itself gets
 // the strict headers to the letter. Where the policy grows longer than a proxy's buffer takes, lists give way to a word
