@@ -82,7 +82,7 @@ func newMirrorSyncCommand(h *host) *cobra.Command {
 			return err
 		},
 	}
-	command.Flags().StringSliceVar(&options.Platforms, "platform", nil, "copy these platforms instead of those of the list")
+	command.Flags().StringSliceVar(&options.Platforms, "platform", nil, "copy these platforms alone: the copies have other digests than the images then")
 	return command
 }
 

@@ -24,7 +24,7 @@ type SyncOptions struct {
 	// To is the registry, with a path below which the copies go or without: "registry.example.com/mirror". Docker Hub's
 	// library/golang becomes registry.example.com/mirror/library/golang.
 	To string
-	// Platforms are copied instead of those that each image's entry names.
+	// Platforms are copied and no others, which makes an index of another digest than upstream's; nil: all that upstream has.
 	Platforms []string
 	// Keychain has the credentials of all registries concerned; nil means those of docker login.
 	Keychain authn.Keychain
@@ -40,8 +40,9 @@ type Synced struct {
 }
 
 // Sync copies the real images of the list from their registries. Where the list has a digest, exactly that is copied,
-// even if the tag has moved on. A copy with fewer platforms than its upstream has another digest; it names upstream's in
-// AnnotationSource. What is there already is not copied again. All images are tried; the error joins what went wrong.
+// even if the tag has moved on, and found under that digest. A copy with fewer platforms than its upstream has another
+// digest; it names upstream's in AnnotationSource. An image without the platforms of its entry is not copied. What is
+// there already is not copied again. All images are tried; the error joins what went wrong.
 func Sync(ctx context.Context, opts SyncOptions) ([]Synced, error) {
 	to, err := parseAddress(opts.To)
 	if err != nil {
@@ -99,7 +100,7 @@ func copyImage(ctx context.Context, opts SyncOptions, to address, image images.I
 	if err != nil {
 		return Synced{}, explain(image.Registry(), err)
 	}
-	what, err := selected(descriptor, platforms)
+	what, err := selected(descriptor, platforms, len(opts.Platforms) == 0)
 	if err != nil {
 		return Synced{}, fmt.Errorf("%s: %w", source, err)
 	}
@@ -135,8 +136,9 @@ func upstream(image images.Image) (name.Reference, error) {
 	return name.NewTag(image.Reference(), name.StrictValidation)
 }
 
-// selected is what is copied of upstream: the image, the whole index, or the index of the platforms wanted.
-func selected(descriptor *remote.Descriptor, platforms []v1.Platform) (taggable, error) {
+// selected is what is copied of upstream, which must have these platforms: the image, the whole index, or the index of
+// these platforms.
+func selected(descriptor *remote.Descriptor, platforms []v1.Platform, whole bool) (taggable, error) {
 	if !descriptor.MediaType.IsIndex() {
 		image, err := descriptor.Image()
 		if err != nil {
@@ -166,7 +168,7 @@ func selected(descriptor *remote.Descriptor, platforms []v1.Platform) (taggable,
 	kept := func(d v1.Descriptor) bool {
 		return slices.ContainsFunc(found, func(f v1.Descriptor) bool { return f.Digest == d.Digest })
 	}
-	if !slices.ContainsFunc(manifest.Manifests, func(d v1.Descriptor) bool { return !kept(d) }) {
+	if whole || !slices.ContainsFunc(manifest.Manifests, func(d v1.Descriptor) bool { return !kept(d) }) {
 		return index, nil
 	}
 	some := mutate.RemoveManifests(index, func(d v1.Descriptor) bool { return !kept(d) })

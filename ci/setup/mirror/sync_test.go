@@ -118,10 +118,10 @@ func synced(t *testing.T, opts SyncOptions) []Synced {
 	return done
 }
 
-func TestACopyHasThePlatformsOfItsEntryAndNamesItsUpstream(t *testing.T) {
+func TestACopyOfSomePlatformsNamesItsUpstream(t *testing.T) {
 	up, to := newHub(t, registry.Options{}), newHub(t, registry.Options{})
 	image := up.publish(t, "library/golang", "1.26.4-bookworm", index(t, "linux/amd64", "linux/arm64/v8", "linux/s390x"))
-	done := synced(t, SyncOptions{List: images.List{image}, To: to.host + "/team"})
+	done := synced(t, SyncOptions{List: images.List{image}, To: to.host + "/team", Platforms: image.Platforms})
 	if len(done) != 1 || done[0].Target != to.host+"/team/library/golang:1.26.4-bookworm" || !done[0].Copied {
 		t.Fatalf("got %+v", done)
 	}
@@ -152,6 +152,30 @@ func TestACopyHasThePlatformsOfItsEntryAndNamesItsUpstream(t *testing.T) {
 	}
 }
 
+// The module pulls by digest, so that the mirror must have what the list names, whatever else upstream put there.
+func TestACopyIsFoundUnderUpstreamsDigest(t *testing.T) {
+	up, to := newHub(t, registry.Options{}), newHub(t, registry.Options{})
+	image := up.publish(t, "library/golang", "1.26.4-bookworm", index(t, "linux/amd64", "linux/arm64", "linux/s390x"))
+	synced(t, SyncOptions{List: images.List{image}, To: to.host})
+	at, err := name.NewDigest(to.host + "/library/golang@" + image.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := remote.Index(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := copied.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range manifest.Manifests {
+		if _, err := remote.Image(at.Context().Digest(d.Digest.String())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAnImageWithNothingToLeaveOutKeepsItsDigest(t *testing.T) {
 	up, to := newHub(t, registry.Options{}), newHub(t, registry.Options{})
 	list := images.List{up.publish(t, "a/single", "1.0.0", single(t, "linux/amd64")), up.publish(t, "a/index", "1.0.0", index(t, "linux/amd64", "linux/arm64"))}
@@ -162,7 +186,7 @@ func TestAnImageWithNothingToLeaveOutKeepsItsDigest(t *testing.T) {
 		}
 	}
 	list[1].Platforms = append(list[1].Platforms, "unknown/unknown")
-	if done := synced(t, SyncOptions{List: list[1:], To: to.host}); done[0].Digest != list[1].Digest {
+	if done := synced(t, SyncOptions{List: list[1:], To: to.host, Platforms: list[1].Platforms}); done[0].Digest != list[1].Digest {
 		t.Errorf("%s, want %s", done[0].Digest, list[1].Digest)
 	}
 }
