@@ -46,12 +46,22 @@ type Plan struct {
 type Setup struct {
 	// Engine is started when nothing is installed.
 	Engine daggerengine.Engine
+	// Pin writes down for the module what the mirror of the plan's engine holds in place of images. It may be nil.
+	Pin func(context.Context, Plan) error
 	// Log gets lines for a person.
 	Log io.Writer
 }
 
 // Ready decides, makes the engine ready and returns the plan.
 func (s Setup) Ready(ctx context.Context) (Plan, error) {
+	plan, err := s.engine(ctx)
+	if err != nil || s.Pin == nil {
+		return plan, err
+	}
+	return plan, s.Pin(ctx, plan)
+}
+
+func (s Setup) engine(ctx context.Context) (Plan, error) {
 	kind, reason := Decide(ctx)
 	fmt.Fprintf(s.Log, "engine: %s (%s)\n", kind, reason)
 	plan := Plan{Kind: kind}

@@ -59,7 +59,7 @@ func (h *host) demo(cmd *cobra.Command) (demo.Demo, error) {
 	return demo.Demo{
 		Dir:    filepath.Join(h.cache, "demo"),
 		Source: source,
-		Setup:  setup.Setup{Engine: own, Log: cmd.ErrOrStderr()},
+		Setup:  h.setup(own, cmd.ErrOrStderr()),
 		Images: func(ctx context.Context, plan setup.Plan) error {
 			return h.addGroups(ctx, plan, own, cmd.ErrOrStderr())
 		},

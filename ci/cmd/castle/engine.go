@@ -38,7 +38,7 @@ publishing pulls. Other pipelines name the group of their images:
 			if err != nil {
 				return err
 			}
-			plan, err := setup.Setup{Engine: own, Log: cmd.ErrOrStderr()}.Ready(cmd.Context())
+			plan, err := h.setup(own, cmd.ErrOrStderr()).Ready(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -53,17 +53,19 @@ publishing pulls. Other pipelines name the group of their images:
 	return command
 }
 
+func (h *host) setup(own daggerengine.Engine, log io.Writer) setup.Setup {
+	return setup.Setup{Engine: own, Log: log, Pin: func(ctx context.Context, plan setup.Plan) error {
+		return h.pin(ctx, plan, own, log)
+	}}
+}
+
 // addGroups makes the stand-ins of the groups for an engine of castle's own that runs: its mirror shows them at once.
 func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.Engine, log io.Writer) error {
 	if len(h.groups) == 0 || h.mirror != mirrorAlways {
 		return nil
 	}
-	status, err := own.Status(ctx)
-	if err != nil {
+	if mine, err := uses(ctx, plan, own); err != nil || !mine {
 		return err
-	}
-	if plan.Kind != setup.Built && os.Getenv(setup.RunnerHost) != status.Host {
-		return nil
 	}
 	list, err := h.list()
 	if err != nil {
@@ -108,6 +110,9 @@ func (h *host) engineUp(cmd *cobra.Command, own daggerengine.Engine) error {
 		return err
 	}
 	if err := h.addGroups(cmd.Context(), setup.Plan{Kind: setup.Built}, own, cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	if err := h.pin(cmd.Context(), setup.Plan{Kind: setup.Built}, own, cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	printStatus(cmd, status)

@@ -82,7 +82,7 @@ func newMirrorSyncCommand(h *host) *cobra.Command {
 			return err
 		},
 	}
-	command.Flags().StringSliceVar(&options.Platforms, "platform", nil, "copy these platforms alone: the copies have other digests than the images then")
+	command.Flags().StringSliceVar(&options.Platforms, "platform", nil, "copy these platforms alone: the copies have other digests then, and are pulled after verify --pin")
 	return command
 }
 
@@ -106,6 +106,7 @@ func oneRegistry(cmd *cobra.Command, args []string) error {
 
 func newMirrorVerifyCommand(h *host) *cobra.Command {
 	var options mirror.VerifyOptions
+	var pin bool
 	command := &cobra.Command{
 		Use:   "verify REGISTRY",
 		Short: "Make sure that a mirror has every image, for its platforms and with its digest",
@@ -124,6 +125,9 @@ func newMirrorVerifyCommand(h *host) *cobra.Command {
 					problems++
 				}
 			}
+			if err == nil && pin {
+				return mirror.LocalOf(findings).WriteBeside(h.images)
+			}
 			if problems == 0 || cmd.Context().Err() != nil {
 				return err
 			}
@@ -133,5 +137,6 @@ func newMirrorVerifyCommand(h *host) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&options.StandInsOnly, "stand-ins-only", false, "leave out the images that have no stand-in")
+	command.Flags().BoolVar(&pin, "pin", false, "when all is well, write "+images.LocalFile+", so that the module pulls what the mirror holds under other digests")
 	return command
 }

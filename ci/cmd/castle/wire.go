@@ -117,10 +117,57 @@ func (h *host) buildMirror(ctx context.Context, list images.List, groups []strin
 	}
 	batch := tools.Batch()
 	defer batch.Close()
-	return build(ctx, mirror.BuildOptions{
+	built, err := build(ctx, mirror.BuildOptions{
 		Cache: h.mirrorCache(), List: list, Groups: groups, Rebuild: rebuild, Log: log,
 		Tools: batch.Build,
 	})
+	return built, errors.Join(err, h.pinStandIns(ctx, list))
+}
+
+// pinStandIns has the module pull the stand-ins of the cache.
+func (h *host) pinStandIns(ctx context.Context, list images.List) error {
+	local, err := mirror.Local(ctx, h.mirrorCache(), list)
+	if err != nil {
+		return err
+	}
+	return local.WriteBeside(h.images)
+}
+
+// pin has the module called beside the list pull what the plan's engine can pull. Other clones may have made its mirror,
+// and another engine may have been the last one here, so that this is done whether or not anything was made. What an
+// engine that is not castle's own pulls from is not known here: what the file says for it, a person had written.
+func (h *host) pin(ctx context.Context, plan setup.Plan, own daggerengine.Engine, log io.Writer) error {
+	mine, err := uses(ctx, plan, own)
+	switch {
+	case err != nil:
+		return err
+	case !mine:
+		if file := filepath.Join(filepath.Dir(h.images), images.LocalFile); exists(file) {
+			fmt.Fprintf(log, "%s has the module pull from a mirror: remove it unless this engine has that mirror\n", file)
+		}
+		return nil
+	case h.mirror != mirrorAlways:
+		return images.Local{}.WriteBeside(h.images)
+	}
+	list, err := h.list()
+	if err != nil {
+		return err
+	}
+	return h.pinStandIns(ctx, list)
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// uses tells whether the plan's engine is castle's own.
+func uses(ctx context.Context, plan setup.Plan, own daggerengine.Engine) (bool, error) {
+	if plan.Kind != setup.Named {
+		return plan.Kind == setup.Built, nil
+	}
+	status, err := own.Status(ctx)
+	return err == nil && status.Host == os.Getenv(setup.RunnerHost), err
 }
 
 // announce says what is to be built from Go modules for the stand-ins, and how long that takes.
@@ -206,7 +253,7 @@ func pull(ctx context.Context, list images.List, mirror string, options ...name.
 	if err != nil {
 		return nil, err
 	}
-	text := image.Reference()
+	text := image.Pinned()
 	if mirror != "" {
 		text = mirror + "/" + image.Repository() + ":" + image.Tag
 	}

@@ -1,3 +1,3 @@
-// Package images reads images.yaml, the one list of the images that pipelines pull; it never pulls, resolves or
-// rewrites one.
+// Package images reads images.yaml, the one list of the images that pipelines pull, and writes the file beside it that
+// says which of them a mirror holds under another digest; it never pulls, resolves or rewrites an image.
 package images

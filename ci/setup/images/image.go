@@ -24,8 +24,16 @@ type Image struct {
 	Group     string   // of pipelines that alone pull it, or "" where publishing does
 }
 
-// Reference is what a pipeline pulls: name and tag, without the digest, because a stand-in has another one.
+// Reference is the name and tag, by which a stand-in is known, too.
 func (i Image) Reference() string { return i.Name + ":" + i.Tag }
+
+// Pinned is the real image: name, tag and digest, or name and tag where the list has no digest.
+func (i Image) Pinned() string {
+	if i.Digest == "" {
+		return i.Reference()
+	}
+	return i.Reference() + "@" + i.Digest
+}
 
 // Registry is the host part of the name, "docker.io".
 func (i Image) Registry() string {

@@ -103,6 +103,9 @@ func TestAnImageKnowsItsReferenceRegistryAndRepository(t *testing.T) {
 		{"localhost:5000/a/b", "localhost:5000", "a/b"},
 	} {
 		i := Image{Name: c.name, Tag: "1.2.3"}
+		if i.Pinned() != i.Reference() {
+			t.Errorf("%s: without a digest, %s is pulled", c.name, i.Pinned())
+		}
 		if i.Reference() != c.name+":1.2.3" || i.Registry() != c.registry || i.Repository() != c.repository {
 			t.Errorf("%s: %s, %s, %s", c.name, i.Reference(), i.Registry(), i.Repository())
 		}

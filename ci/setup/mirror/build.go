@@ -149,21 +149,26 @@ func (b *builder) build(ctx context.Context) ([]Built, error) {
 	return done, errors.Join(failed...)
 }
 
-// registry serves the cache's registry to this process alone while it builds: the same handler that Serve uses, so that
-// how a registry is laid out on disk is nobody else's business.
+// registry serves the cache's registry to this process alone while it builds.
 func (b *builder) registry() (stop func(), err error) {
-	handler, err := registryHandler(b.Cache, false, b.Log)
+	b.address, stop, err = serveToSelf(b.Cache, false, b.Log)
+	return stop, err
+}
+
+// serveToSelf serves a cache's registry to this process alone until stop is called: the same handler that Serve uses, so
+// that how a registry is laid out on disk is nobody else's business.
+func serveToSelf(cache string, readOnly bool, log io.Writer) (at address, stop func(), err error) {
+	handler, err := registryHandler(cache, readOnly, log)
 	if err != nil {
-		return nil, err
+		return address{}, nil, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return address{}, nil, err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // its one error is that it was closed, by stop
-	b.address = address{host: listener.Addr().String(), plain: true}
-	return func() { _ = server.Close() }, nil
+	return address{host: listener.Addr().String(), plain: true}, func() { _ = server.Close() }, nil
 }
 
 // standIn finds the stand-in for image in the registry, or makes it and pushes it there.

@@ -36,9 +36,11 @@ func (o output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
+const imagesFile = "../../../images.yaml"
+
 func imageList(t *testing.T) images.List {
 	t.Helper()
-	list, err := images.Load("../../../images.yaml")
+	list, err := images.Load(imagesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +62,7 @@ func newMirror(t *testing.T, cache string, list images.List) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pinStandIns(t, folder, list)
 	addresses, ended := make(chan net.Addr, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
@@ -81,6 +84,31 @@ func newMirror(t *testing.T, cache string, list images.List) int {
 		ended <- nil
 		t.Fatal(err)
 		return 0
+	}
+}
+
+// pinStandIns has this repository's module pull the stand-ins while the test lasts. Of the mirror of an engine that is not
+// castle's own, nobody else knows.
+func pinStandIns(t *testing.T, mirrorCache string, list images.List) {
+	t.Helper()
+	file := filepath.Join(filepath.Dir(imagesFile), images.LocalFile)
+	before, err := os.ReadFile(file)
+	t.Cleanup(func() {
+		if err == nil {
+			err = os.WriteFile(file, before, 0o644)
+		} else {
+			err = os.Remove(file)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	local, localErr := mirror.Local(t.Context(), mirrorCache, list)
+	if localErr == nil {
+		localErr = local.WriteBeside(imagesFile)
+	}
+	if localErr != nil {
+		t.Fatal(localErr)
 	}
 }
 
