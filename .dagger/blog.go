@@ -137,11 +137,11 @@ func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (*expor
 // hugo builds the site. Modules, processed images and fetched resources are
 // kept between runs of the same version of Hugo.
 func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagger.Directory, error) {
-	reference, err := b.castle.reference("hugo")
+	entry, err := b.castle.entry("hugo")
 	if err != nil {
 		return nil, err
 	}
-	cache := dag.CacheVolume("castle-hugo-" + reference)
+	cache := dag.CacheVolume("castle-hugo-" + entry.named())
 	return b.build(ctx, export, baseURL, func(container *dagger.Container) *dagger.Container {
 		return container.WithMountedCache(cacheMount, cache)
 	})

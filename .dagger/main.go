@@ -28,14 +28,20 @@ type Castle struct {
 	// Images is the text of images.yaml.
 	// +private
 	Images string
+	// LocalImages is the text of images.local.yaml, which says what a mirror of
+	// this machine holds in place of these images; mostly there is none.
+	// +private
+	LocalImages string
 }
+
+const localImagesFile = "images.local.yaml"
 
 func New(
 	ctx context.Context,
 	// Castle's own source: its program is compiled from it, and images.yaml
 	// names the images.
 	// +defaultPath="/"
-	// +ignore=["*", "!go.mod", "!go.sum", "!images.yaml", "!ci/**", "**/testdata", "**/*_test.go", "ci/test", "ci/bench"]
+	// +ignore=["*", "!go.mod", "!go.sum", "!images.yaml", "!images.local.yaml", "!ci/**", "**/testdata", "**/*_test.go", "ci/test", "ci/bench"]
 	self *dagger.Directory,
 	// An image with castle's programs, Git and OpenSSH in it, used instead of
 	// compiling them.
@@ -46,5 +52,17 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("castle's own source has no readable images.yaml: %w", err)
 	}
-	return &Castle{Self: self, Released: castle, Images: text}, nil
+	m := &Castle{Self: self, Released: castle, Images: text}
+	local, err := self.Exists(ctx, localImagesFile)
+	if err != nil {
+		return nil, err
+	}
+	if local {
+		if m.LocalImages, err = self.File(localImagesFile).Contents(ctx); err != nil {
+			return nil, err
+		}
+		// No program is compiled anew because a stand-in was made anew.
+		m.Self = self.WithoutFile(localImagesFile)
+	}
+	return m, nil
 }
