@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -188,7 +189,7 @@ func newRunner(t *testing.T) runner {
 	root := readAll(t, r.terragrunt, "root.hcl")
 	for _, match := range pinLines.FindAllStringSubmatch(root, -1) {
 		name := providers[match[1]]
-		folder := filepath.Join(plugins, "registry.opentofu.org", match[1], match[3], "linux_amd64")
+		folder := filepath.Join(plugins, "registry.opentofu.org", match[1], match[3], "linux_"+runtime.GOARCH)
 		program := "terraform-" + name
 		if err := errors.Join(os.MkdirAll(folder, 0o755),
 			os.Symlink(filepath.Join(needs.Tool(t, name), program), filepath.Join(folder, program+"_v"+match[3]))); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func (*api) Version(ctx context.Context, _ *emptypb.Empty) (*machineapi.VersionR
 	m := target(ctx)
 	conf := m.settings()
 	message := &machineapi.Version{
-		Version:  &machineapi.VersionInfo{Tag: m.version(conf), Os: "linux", Arch: "amd64", Built: ""},
+		Version:  &machineapi.VersionInfo{Tag: m.version(conf), Os: "linux", Arch: runtime.GOARCH, Built: ""},
 		Platform: &machineapi.PlatformInfo{Name: "nocloud", Mode: "cloud"},
 	}
 	if conf != nil {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -142,7 +143,7 @@ func mirrorProviders(tools built) error {
 	for _, match := range all {
 		source, version := match[1], match[2]
 		program := "terraform-provider-" + filepath.Base(source)
-		file := filepath.Join(shared.plugins, "registry.opentofu.org", source, version, "linux_amd64", program+"_v"+version)
+		file := filepath.Join(shared.plugins, "registry.opentofu.org", source, version, "linux_"+runtime.GOARCH, program+"_v"+version)
 		if err := place(tools.named[program], file); err != nil {
 			return err
 		}
