@@ -64,6 +64,9 @@ func TestOnlyACopyWithAnotherDigestTakesAnImagesPlace(t *testing.T) {
 	if err == nil {
 		t.Fatal("nothing is missing")
 	}
+	if said := findings[1].String(); !strings.HasSuffix(said, ", some platforms of "+list[1].Digest) {
+		t.Errorf("it is not said that the copy is found under its own digest alone: %s", said)
+	}
 	local := LocalOf(findings)
 	if len(local) != 1 || local["a-part"].For != list[1].Pinned() || local["a-part"].Digest == list[1].Digest || local["a-part"].Digest == "" {
 		t.Errorf("got %v", local)

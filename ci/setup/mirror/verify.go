@@ -42,6 +42,8 @@ func (f Finding) String() string {
 		return fmt.Sprintf("%s: %v", f.At, f.Problem)
 	case f.StandIn:
 		return fmt.Sprintf("%s: stand-in %s (%s)", f.At, f.Digest, f.MadeFrom)
+	case f.Image.Digest != "" && f.Digest != f.Image.Digest:
+		return fmt.Sprintf("%s: %s, some platforms of %s", f.At, f.Digest, f.Image.Digest)
 	default:
 		return fmt.Sprintf("%s: %s", f.At, f.Digest)
 	}
