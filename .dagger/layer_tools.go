@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"dagger/castle/internal/dagger"
 )
@@ -16,11 +17,15 @@ const (
 	tofuProgram       = "/usr/local/bin/tofu"
 )
 
-// terragruntRelease has no image, so it is fetched where its project releases
-// it.
-//
-// renovate: datasource=github-releases depName=gruntwork-io/terragrunt
-const terragruntRelease = "v1.1.0"
+// terragruntReleases are what is fetched of Terragrunt, which has no image, where
+// its project releases it: the version and the SHA-256 of the file, for each
+// architecture of an engine.
+var terragruntReleases = map[string]struct{ version, sha256 string }{
+	// renovate: datasource=github-release-attachments depName=gruntwork-io/terragrunt
+	"amd64": {"v1.1.3", "d5da6a66741f4ee752aa3b502b57e47fd6d5c178942861b2507f14f083e7606e"},
+	// renovate: datasource=github-release-attachments depName=gruntwork-io/terragrunt
+	"arm64": {"v1.1.3", "5e9b388402ab7075e907e8d8511662e2a828008129746e4e5e23de04c7b78ef4"},
+}
 
 // withLayerTools adds what the layers are run with: OpenTofu, its providers
 // where they come by file, Terragrunt, and the charts.
@@ -34,14 +39,15 @@ func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container
 	}
 	tools := dag.Directory().WithFile(tofuProgram, image.File(tofuProgram))
 
-	program := dag.HTTP(fmt.Sprintf("https://github.com/gruntwork-io/terragrunt/releases/download/%s/terragrunt_linux_amd64", terragruntRelease),
-		dagger.HTTPOpts{Permissions: 0o755})
 	has, err := image.Exists(ctx, terragruntProgram)
 	if err != nil {
 		return nil, err
 	}
-	if has {
-		program = image.File(terragruntProgram)
+	program := image.File(terragruntProgram)
+	if !has {
+		if program, err = m.fetchTerragrunt(ctx); err != nil {
+			return nil, err
+		}
 	}
 	tools = tools.WithFile(terragruntProgram, program)
 
@@ -56,6 +62,36 @@ func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container
 		return nil, err
 	}
 	return container.WithDirectory("/", tools).WithMountedDirectory(chartsFolder, charts), nil
+}
+
+// fetchTerragrunt is the release for the engine's architecture. A file with
+// another checksum fails the step that asks for it.
+func (m *Castle) fetchTerragrunt(ctx context.Context) (*dagger.File, error) {
+	platform, err := dag.DefaultPlatform(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, architecture, _ := strings.Cut(string(platform), "/")
+	architecture, _, _ = strings.Cut(architecture, "/") // a variant, such as v8
+	release, known := terragruntReleases[architecture]
+	if !known {
+		return nil, fmt.Errorf("the engine's platform is %s: Terragrunt is pinned for linux/amd64 and linux/arm64", platform)
+	}
+	golang, err := m.image("golang", "")
+	if err != nil {
+		return nil, err
+	}
+	// Engine v0.19.10 has no checksums for HTTP, and its digest of a file is the
+	// digest of a digest.
+	name := "terragrunt_linux_" + architecture
+	file := dag.HTTP("https://github.com/gruntwork-io/terragrunt/releases/download/"+release.version+"/"+name,
+		dagger.HTTPOpts{Permissions: 0o755})
+	return golang.
+		WithWorkdir("/fetched").
+		WithFile(name, file).
+		WithNewFile("SHA256SUMS", release.sha256+"  "+name+"\n").
+		WithExec([]string{"sha256sum", "--check", "--strict", "SHA256SUMS"}).
+		File(name), nil
 }
 
 // charts puts the layers' charts together, once for each list of them.

@@ -39,6 +39,27 @@ func TestAProgramTellsTheVersionThatItIsBuiltFrom(t *testing.T) {
 	}
 }
 
+// Of Terragrunt the module fetches a release where no stand-in brings it.
+func TestTerragruntIsOfTheVersionThatTheModuleFetches(t *testing.T) {
+	recipe, err := Load("terragrunt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("../../../.dagger/layer_tools.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	releases := regexp.MustCompile(`"(amd64|arm64)": \{"(\S+)", "[0-9a-f]{64}"\}`).FindAllSubmatch(module, -1)
+	if len(releases) != 2 {
+		t.Fatalf("layer_tools.go pins %d releases", len(releases))
+	}
+	for _, release := range releases {
+		if version := string(release[2]); version != recipe.Version {
+			t.Errorf("%s: the module fetches %s, the recipe is of %s", release[1], version, recipe.Version)
+		}
+	}
+}
+
 // What k8s.io/kubernetes takes from folders of its own repository is published as modules of the same minor and patch
 // version.
 func TestKubernetesIsBuiltWithItsOwnStagingModules(t *testing.T) {
