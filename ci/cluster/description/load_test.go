@@ -106,8 +106,8 @@ func TestTenMistakesAreTenLines(t *testing.T) {
 
 func TestAPasswordInAURLIsNotShown(t *testing.T) {
 	blue := blueText(t)
-	for _, url := range []string{"https://tazlab:canary-7f3@github.com/tazlab/tazlab-k8s.git", "https://tazlab:canary-7f3%zz@github.com/x"} {
-		_, err := parse("cluster.yaml", "", []byte(strings.Replace(blue, "https://github.com/tazlab/tazlab-k8s.git", url, 1)))
+	for _, url := range []string{"https://tazlab:canary-7f3@github.com/tazzo/tazlab-k8s.git", "https://tazlab:canary-7f3%zz@github.com/x"} {
+		_, err := parse("cluster.yaml", "", []byte(strings.Replace(blue, "https://github.com/tazzo/tazlab-k8s.git", url, 1)))
 		if err == nil || !strings.Contains(err.Error(), "credentials") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s gives %v", url, err)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +40,25 @@ sites:
 	return newSite(t, files)
 }
 
+// cloneModule puts this module's repository where it is served, and returns the commit to call. What this machine's mirror
+// holds is in it, which Git ignores otherwise: a stranger's engine reaches the images' own registries.
+func cloneModule(t *testing.T, remotes string) string {
+	t.Helper()
+	clone := filepath.Join(remotes, "clone")
+	world.Git(t, remotes, "clone", "--quiet", root(t), clone)
+	const local = "images.local.yaml"
+	switch text, err := os.ReadFile(filepath.Join(root(t), local)); {
+	case err == nil:
+		write(t, filepath.Join(clone, local), string(text))
+		world.Git(t, clone, "add", "--force", local)
+		world.CommitAll(t, clone, "Say what the mirror holds")
+	case !os.IsNotExist(err):
+		t.Fatal(err)
+	}
+	world.Git(t, remotes, "clone", "--quiet", "--bare", clone, "castle.git")
+	return world.Git(t, clone, "rev-parse", "HEAD")
+}
+
 func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 	if !ownEngine() {
 		t.Skip("NOT RUN: only an engine on this machine reaches a Git remote on its loopback address")
@@ -46,7 +67,7 @@ func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 	source := newSites(t, w)
 	sha := world.Git(t, source, "rev-parse", "HEAD")
 	remotes := t.TempDir()
-	world.Git(t, remotes, "clone", "--quiet", "--bare", root(t), "castle.git")
+	module := cloneModule(t, remotes)
 	server, err := gitserver.New(gitserver.Options{Root: remotes, Token: "unused", AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +81,9 @@ func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 	web.Listener = listener
 	web.Start()
 	t.Cleanup(web.Close)
-	module := []string{"-m", web.URL + "/castle.git@" + world.Git(t, root(t), "rev-parse", "HEAD"), "call", "--progress=plain"}
+	on := []string{"-m", web.URL + "/castle.git@" + module, "call", "--progress=plain"}
 	of := func(args ...string) outcome {
-		return daggerIn(t, source, w.Environment(), append(module[:len(module):len(module)], args...)...)
+		return daggerIn(t, source, w.Environment(), append(on[:len(on):len(on)], args...)...)
 	}
 
 	t.Run("the module's own repository is not published", func(t *testing.T) {
@@ -98,7 +119,7 @@ func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 	})
 	t.Run("what neither castle.yaml nor a flag names is told", func(t *testing.T) {
 		bare := newSite(t, map[string]string{"hugo.toml": "title = 'Bare'\n"})
-		done := daggerIn(t, bare, nil, append(module[:len(module):len(module)], "publish-blog", "--source=.")...)
+		done := daggerIn(t, bare, nil, append(on[:len(on):len(on)], "publish-blog", "--source=.")...)
 		for _, part := range []string{"or give --image", "or give --gitops-url", "or give --manifest-path"} {
 			if done.err == nil || !strings.Contains(done.stderr, part) {
 				t.Errorf("no %q (%v) in\n%s", part, done.err, done.stderr)
