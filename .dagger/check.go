@@ -17,6 +17,8 @@ import (
 //
 // Two other looks, each a call of its own: --browser opens the pages behind the
 // headers that they are published with, --twice compares two builds.
+//
+// +check
 func (m *Castle) CheckBlog(
 	ctx context.Context,
 	// The blog's working tree (a path), or a Git URL with a ref.

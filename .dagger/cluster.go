@@ -93,11 +93,11 @@ func (m *Castle) optionalCluster(name string, terragrunt *dagger.Directory, ageK
 // compiled for whatever comes next, and the answer is cached as long as the
 // cluster's own folder is the same.
 func (c *Cluster) describe(ctx context.Context) (*described, error) {
-	known, err := c.Terragrunt.Directory("live").Entries(ctx)
+	known, err := clustersIn(ctx, c.Terragrunt)
 	if err != nil {
-		return nil, errors.New("--terragrunt has no folder live with clusters in it")
+		return nil, err
 	}
-	if !slices.Contains(known, c.Name+"/") && !slices.Contains(known, c.Name) {
+	if !slices.Contains(known, c.Name) {
 		return nil, fmt.Errorf("there is no cluster %q: there are %s", c.Name, strings.Join(known, " "))
 	}
 	d := &described{
@@ -127,6 +127,18 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 		d.ageKey = dag.SetSecret("castle-sandbox-age-key", key)
 	}
 	return d, nil
+}
+
+// clustersIn are the names of the clusters of a terragrunt folder.
+func clustersIn(ctx context.Context, terragrunt *dagger.Directory) ([]string, error) {
+	entries, err := terragrunt.Directory("live").Entries(ctx)
+	if err != nil {
+		return nil, errors.New("--terragrunt has no folder live with clusters in it")
+	}
+	for i, entry := range entries {
+		entries[i] = strings.TrimSuffix(entry, "/")
+	}
+	return entries, nil
 }
 
 func (d *described) isSandbox() bool { return d.Platform == "sandbox" }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"dagger/castle/internal/dagger"
 )
@@ -43,16 +45,34 @@ func (m *Castle) Create(
 }
 
 // Validate lists every mistake of a cluster's description at once, a line each
-// with the fix. Nothing else runs on one that has any.
+// with the fix, or of all clusters' where none is named. Nothing else runs on
+// one that has any.
+//
+// +check
 func (m *Castle) Validate(
 	ctx context.Context,
-	// The cluster.
+	// The cluster. Default: all of them.
+	// +optional
 	cluster string,
 	// The folder with the layers and the clusters.
 	// +defaultPath="/terragrunt"
 	terragrunt *dagger.Directory,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, nil, "", nil).Validate(ctx)
+	names := []string{cluster}
+	if cluster == "" {
+		var err error
+		if names, err = clustersIn(ctx, terragrunt); err != nil {
+			return "", err
+		}
+	}
+	var said strings.Builder
+	var mistakes []error
+	for _, name := range names {
+		text, err := m.Cluster(name, terragrunt, nil, "", nil).Validate(ctx)
+		mistakes = append(mistakes, err)
+		said.WriteString(text)
+	}
+	return said.String(), errors.Join(mistakes...)
 }
 
 // Plan shows what create would change, layer by layer, and changes nothing.
