@@ -80,7 +80,7 @@ func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File
 var rooms = map[string][]string{
 	publishProgram: {"base", "publish", "cmd/cli"},
 	clusterProgram: {"base", "publish", "cluster", "cmd/cli"},
-	sandboxProgram: {"base", "cluster", "sandbox", "cmd/cli"},
+	sandboxProgram: {"base", "cluster", "sandbox"},
 }
 
 // sources are what a program is compiled from.

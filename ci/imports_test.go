@@ -2,6 +2,7 @@
 package ci
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -82,6 +83,77 @@ func TestOnlyThePartsOfAProgramImportItsFolder(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The module hands each program's compiler only the folders that it is made of, so that what else changes compiles nothing
+// anew. A package that is missing there would be found by a user.
+func TestTheModuleCompilesAProgramFromAllThatItImports(t *testing.T) {
+	all := packages(t)
+	given := foldersInModule(t)
+	for _, program := range []string{"castle-publish", "castle-cluster", "castle-sandbox"} {
+		folders := append(given[program], "cmd/"+program)
+		seen := map[string]bool{}
+		var visit func(string)
+		visit = func(of string) {
+			if seen[of] {
+				return
+			}
+			seen[of] = true
+			if !slices.ContainsFunc(folders, func(folder string) bool { return of == folder || strings.HasPrefix(of, folder+"/") }) {
+				t.Errorf("%s is part of %s, and .dagger/program.go does not give it to its compiler", of, program)
+			}
+			for _, imported := range all[of] {
+				visit(imported)
+			}
+		}
+		visit("cmd/" + program)
+		for _, folder := range folders {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), func(of string) bool { return of == folder || strings.HasPrefix(of, folder+"/") }) {
+				t.Errorf(".dagger/program.go gives %s to the compiler of %s, which needs nothing of it", folder, program)
+			}
+		}
+	}
+}
+
+// foldersInModule reads the table `rooms` of .dagger/program.go: a program's folders below ci.
+func foldersInModule(t *testing.T) map[string][]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../.dagger/program.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(expression ast.Expr) string {
+		literal, is := expression.(*ast.BasicLit)
+		if !is {
+			return ""
+		}
+		value, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	programs, found := map[string]string{}, map[string][]string{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, is := node.(*ast.ValueSpec)
+		if !is || len(spec.Values) != 1 {
+			return true
+		}
+		programs[spec.Names[0].Name] = text(spec.Values[0])
+		table, is := spec.Values[0].(*ast.CompositeLit)
+		if !is || spec.Names[0].Name != "rooms" {
+			return true
+		}
+		for _, row := range table.Elts {
+			pair := row.(*ast.KeyValueExpr)
+			program := programs[pair.Key.(*ast.Ident).Name]
+			for _, folder := range pair.Value.(*ast.CompositeLit).Elts {
+				found[program] = append(found[program], text(folder))
+			}
+		}
+		return true
+	})
+	return found
 }
 
 func room(of string) string {
