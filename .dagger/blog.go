@@ -190,7 +190,7 @@ func nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
 // serving says how an image serves the site.
 type serving struct {
 	port      int
-	baseURL   string // empty: as the home page's canonical link says
+	baseURL   string // empty: as the site itself says
 	platforms []dagger.Platform
 }
 

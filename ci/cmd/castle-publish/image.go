@@ -83,7 +83,7 @@ func newImageCommand() *cobra.Command {
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
 	addHeadersFlag(command, &headers)
-	flags.StringVar(&baseURL, "base-url", "", "the address that the site is served at, where its home page's canonical link does not tell")
+	flags.StringVar(&baseURL, "base-url", "", "the address that the site is served at, where neither its home page's canonical link nor its site map tells")
 	flags.StringVar(&headersOut, "headers-out", "", "a file to write the headers to, for publish")
 	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers, and what headers are fitted to, between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")

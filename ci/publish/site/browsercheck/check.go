@@ -36,7 +36,7 @@ type Options struct {
 	// Dir is the built site, for example Hugo's public folder: pages are chosen from it.
 	Dir string
 	// BaseURL is what the site is built for, for example https://example.org/blog/. The browser sees the site there. Empty:
-	// scheme and host of the home page's canonical link; without one, a name that nobody has, by HTTPS.
+	// what the site says of itself (builtsite.AddressOf); where it says nothing, a name that nobody has, by HTTPS.
 	BaseURL string
 	// Widths of the window, in CSS pixels. Below 768 it is a phone's. Empty: DefaultWidths.
 	Widths []int
@@ -187,14 +187,13 @@ func Check(ctx context.Context, o Options) (Report, error) {
 
 // address is where the browser is to see the site.
 func (o *Options) address() (*url.URL, error) {
-	home, err := readHome(o.Dir)
-	if err != nil {
+	if _, err := readHome(o.Dir); err != nil {
 		return nil, err
 	}
 	if o.BaseURL != "" {
 		return url.Parse(o.BaseURL)
 	}
-	return builtsite.AddressOf(home), nil
+	return builtsite.AddressOf(o.Dir), nil
 }
 
 // readHome reads the home page, without which a folder is no site.

@@ -10,13 +10,24 @@ import (
 	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
-func TestASiteIsWhereItsHomePagesCanonicalLinkWithAHostLeads(t *testing.T) {
-	const home = `<link rel=stylesheet href="https://cdn.example/x"><link rel=canonical href="https://example.org/a/">`
-	if got := AddressOf([]byte(home)).String(); got != "https://example.org/" {
-		t.Errorf("got %s", got)
-	}
-	if got := AddressOf([]byte(`<link rel=canonical href="/a/">`)); got != UnknownSite {
-		t.Errorf("got %v", got)
+func TestASiteIsWhereItSaysItself(t *testing.T) {
+	const siteMap = `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc> https://map.example:8443/a/ </loc></url></urlset>`
+	for title, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"a canonical link with a host": {map[string]string{
+			"index.html":  `<link rel=stylesheet href="https://cdn.example/x"><link rel=canonical href="https://example.org/a/">`,
+			"sitemap.xml": siteMap,
+		}, "https://example.org/"},
+		"only a site map":                {map[string]string{"index.html": `<link rel=canonical href="/a/">`, "sitemap.xml": siteMap}, "https://map.example:8443/"},
+		"a site map that is broken":      {map[string]string{"index.html": "", "sitemap.xml": "<urlset><loc>https://x.example/"}, "https://site.invalid/"},
+		"a site map of addresses within": {map[string]string{"index.html": "", "sitemap.xml": "<urlset><url><loc>/a/</loc></url></urlset>"}, "https://site.invalid/"},
+		"nothing":                        {map[string]string{"index.html": "<p>Hello"}, "https://site.invalid/"},
+	} {
+		if got := AddressOf(sitetest.New(t, c.files)).String(); got != c.want {
+			t.Errorf("%s: got %s, want %s", title, got, c.want)
+		}
 	}
 	for file, want := range map[string]string{"index.html": "", "a/index.html": "a/", "a b.html": "a%20b.html"} {
 		if got := FileOf(UnknownSite, file).String(); got != "https://site.invalid/"+want {

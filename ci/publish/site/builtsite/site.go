@@ -26,7 +26,7 @@ type Site struct {
 }
 
 // Open lists a folder as a web server sees it: links are followed, and what a dangling one names is not there. baseURL
-// is where the site is served; empty: scheme and host of its home page's canonical link.
+// is where the site is served; empty: AddressOf.
 func Open(dir, baseURL string) (*Site, error) {
 	s := &Site{Dir: dir}
 	if info, err := os.Stat(dir); err != nil {
@@ -69,11 +69,7 @@ func Open(dir, baseURL string) (*Site, error) {
 
 func (s *Site) address(baseURL string) (*url.URL, error) {
 	if baseURL == "" {
-		home, err := os.ReadFile(filepath.Join(s.Dir, "index.html"))
-		if err != nil {
-			return UnknownSite, nil
-		}
-		return AddressOf(home), nil
+		return AddressOf(s.Dir), nil
 	}
 	base, err := url.Parse(baseURL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {

@@ -16,7 +16,7 @@ type Options struct {
 	// Dir is the built site, for example Hugo's public folder.
 	Dir string
 	// BaseURL is the address the site is served at, for example https://example.org/blog/. Absolute links to it are checked
-	// like relative ones. Empty: scheme and host of the home page's canonical link; without one every absolute link is foreign.
+	// like relative ones. Empty: what the site says of itself, see builtsite.AddressOf; where it says nothing, every absolute link is foreign.
 	BaseURL string
 	// Languages are those every page must exist in, as in hreflang. Empty: those the pages' own alternate links name.
 	Languages []string

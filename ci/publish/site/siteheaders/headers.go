@@ -31,7 +31,7 @@ func StrictHeaders() Headers {
 }
 
 // Make returns the headers for the site in a folder. Only the mode Fitted reads it. baseURL is the address that the
-// site is served at; empty: the host of its home page's canonical link. cacheDir is a folder that keeps between builds what was
+// site is served at; empty: the host that builtsite.AddressOf finds. cacheDir is a folder that keeps between builds what was
 // found in each file; empty: none.
 func Make(ctx context.Context, mode Mode, dir, baseURL, cacheDir string) (Headers, error) {
 	strict := StrictHeaders()
