@@ -60,6 +60,10 @@ bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two
 	@go run ./ci/bench/create -castle=$(castle) -cache=$(cache)
 	@go test -run '^$$' -bench . -benchtime 3x ./ci/publish/gitops ./ci/publish/siteimage
 
+.PHONY: bench-cold
+bench-cold: castle ## One publish with an engine whose cache is emptied first, and where its time goes
+	@$(ready); go run ./ci/bench/publish -only=cold
+
 .PHONY: engine-down
 engine-down: castle ## Stop an engine that castle started
 	@$(castle) engine down --cache=$(cache) --mirror=never

@@ -249,7 +249,7 @@ func (s *Site) Publish(
 		if err := r.describe(building); err != nil {
 			return err
 		}
-		if g, err = s.goal(building, r.described); err != nil {
+		if g, err = s.goal(building, forManifest, r.described); err != nil {
 			return err
 		}
 		r.deployment = g.Deployment

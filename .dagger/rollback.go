@@ -180,7 +180,7 @@ func (s *Site) Rollback(
 	if err := r.describe(ctx); err != nil {
 		return "", err
 	}
-	g, err := s.goal(ctx, r.described)
+	g, err := s.goal(ctx, forManifest, r.described)
 	if err != nil {
 		return "", err
 	}
@@ -281,7 +281,7 @@ func (s *Site) History(
 	if err := r.describe(ctx); err != nil {
 		return "", err
 	}
-	g, err := s.goal(ctx, r.described)
+	g, err := s.goal(ctx, forManifest, r.described)
 	if err != nil {
 		return "", err
 	}

@@ -256,9 +256,9 @@ type goal struct {
 	plainHTTP string // the registry that speaks HTTP
 }
 
-func (s *Site) goal(ctx context.Context, d *described) (*goal, error) {
+func (s *Site) goal(ctx context.Context, need string, d *described) (*goal, error) {
 	if d == nil {
-		at, err := s.settings(ctx, forManifest)
+		at, err := s.settings(ctx, need)
 		return &goal{settings: at, token: s.GitToken}, err
 	}
 	world, err := d.ownWorld(ctx)
@@ -274,7 +274,7 @@ func (s *Site) goal(ctx context.Context, d *described) (*goal, error) {
 	if world != nil {
 		flags = append(flags, "--cluster-registry="+world.Registry)
 	}
-	at, err := s.settings(ctx, forManifest, flags...)
+	at, err := s.settings(ctx, need, flags...)
 	if err != nil {
 		return nil, err
 	}

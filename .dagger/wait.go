@@ -74,21 +74,21 @@ func (m *Castle) WaitBlog(
 	if err := r.check(false, ""); err != nil {
 		return "", err
 	}
+	if err := r.describe(ctx); err != nil {
+		return "", err
+	}
 	flags := []string{"--revision=" + revision, "--image=" + image}
 	if image == "" && deployment == "" {
 		s := &Site{Castle: m, Source: source}
 		if site != "" {
 			s.Given = []string{"--site=" + site}
 		}
-		at, err := s.settings(ctx, forImage)
+		g, err := s.goal(ctx, forImage, r.described)
 		if err != nil {
 			return "", fmt.Errorf("it is not known which Deployment to wait for: name it with --deployment, or the image with --image\n%w", err)
 		}
-		r.deployment = at.Deployment
-		flags = append(flags, "--repository="+at.Image)
-	}
-	if err := r.describe(ctx); err != nil {
-		return "", err
+		r.deployment = g.Deployment
+		flags = append(flags, "--repository="+g.Image)
 	}
 	return r.await(ctx, format, func(container *dagger.Container) *dagger.Container { return container }, flags...)
 }

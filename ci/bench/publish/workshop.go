@@ -119,18 +119,16 @@ func (w *workshop) commit(ctx context.Context, subject string) error {
 	return err
 }
 
-// publish is the call of castle that is measured, as a user makes it. It returns the bytes that went to the registry.
-func (w *workshop) publish(ctx context.Context) (int64, error) {
+// publish is the call of castle that is measured, as a user makes it.
+func (w *workshop) publish(ctx context.Context) (result report.Result, err error) {
 	output, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(),
 		"--path="+w.path, "--format=JSON", "--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
 		"--gitops-url=http://"+w.gitAddress+"/gitops.git", "--gitops-service=tcp://"+w.gitAddress,
 		"--manifest-path="+manifestPath, "--git-token=env:BENCH_TOKEN")
 	if err != nil {
-		return 0, err
+		return result, err
 	}
-	var result report.Result
-	err = json.Unmarshal(output, &result)
-	return result.Image.UploadedBytes, err
+	return result, json.Unmarshal(output, &result)
 }
 
 // plain is the same by a script's means, on the same commit. It returns the bytes of the layer, all of which are sent.

@@ -108,6 +108,12 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 			t.Errorf("got %s", out)
 		}
 	})
+	t.Run("wait-blog finds the Deployment by castle.yaml's image", func(t *testing.T) {
+		out := mustCall(t, nil, append([]string{"wait-blog", "--timeout=1m"}, on...)...)
+		if !strings.HasPrefix(out, "blog/hugo-blog is available on cluster sandbox\n") || !strings.Contains(out, "blog-"+first[:7]) {
+			t.Errorf("got %s", out)
+		}
+	})
 	t.Run("rollback-blog waits for the pod of the earlier image", func(t *testing.T) {
 		write(t, filepath.Join(source, "README.md"), "Another commit.\n")
 		world.CommitAll(t, source, "Say something about it")
