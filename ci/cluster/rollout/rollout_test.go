@@ -127,7 +127,7 @@ func TestTheHealthOfAnotherAppHoldsNoRolloutUp(t *testing.T) {
 
 func TestWithoutACommitTheNewestOneIsFetchedFirst(t *testing.T) {
 	server, client := settledFlux(t, "registry/blog:old")
-	rollout := beginRollout(t, client, Wanted{})
+	rollout := beginRollout(t, client, Wanted{Repository: "registry/blog"})
 	token := server.Asked(client, false)
 	rollout.Sees("at " + fluxtest.OldRevision + ", has not looked for a newer commit yet")
 	rollout.StaysShut(300 * time.Millisecond)
@@ -144,7 +144,7 @@ func TestWithoutACommitTheNewestOneIsFetchedFirst(t *testing.T) {
 
 func TestAnotherCommitIsNotTakenForTheWantedOneWithoutItsImage(t *testing.T) {
 	server, client := settledFlux(t, "registry/blog:old")
-	rollout := beginRollout(t, client, Wanted{Revision: fluxtest.NewCommit})
+	rollout := beginRollout(t, client, Wanted{Revision: fluxtest.NewCommit, Repository: "registry/blog"})
 	token := server.Asked(client, false)
 	server.PutSource("True", "Succeeded", fluxtest.LaterRevision, token)
 	if err := rollout.Fails(); !strings.Contains(err.Error(), "it has fetched "+fluxtest.LaterRevision+" instead") {

@@ -25,7 +25,7 @@ func TestAWaiterTellsItsStepsWithoutEvenHalfASecret(t *testing.T) {
 		reason: GitOperationFailed, message: "%s", lastTransitionTime: "%s"}]}}`, message, fluxtest.AnyTime))
 	var out bytes.Buffer
 	waiter := Waiter{Client: server.Connect(), Out: &out}
-	_, err := waiter.Wait(t.Context(), Wanted{}, 2*time.Second)
+	_, err := waiter.Wait(t.Context(), Wanted{Repository: "me/blog"}, 2*time.Second)
 	if err == nil || !strings.Contains(err.Error(), "waiting for Flux to fetch the newest commit: Ready is False: GitOperationFailed: xxx") {
 		t.Errorf("got %v", err)
 	}
