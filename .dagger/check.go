@@ -178,7 +178,7 @@ func (m *Castle) BlogScreenshots(
 
 // siteToBuild is a site of which no more is asked than that it can be built.
 func (m *Castle) siteToBuild(source *dagger.Directory, name, path, headers string) *Site {
-	return m.Site(source, name, path, "", "", nil, 0, "", headers, "", nil, nil, "", "", "", "", "", "", false, "", "", nil, nil, nil, nil, nil, nil)
+	return &Site{Castle: m, Source: source, Given: given(flag{"site", name}, flag{"path", path}, flag{"headers", headers})}
 }
 
 // blogCheck is a check of the site as it stands, uncommitted changes included.

@@ -15,27 +15,14 @@ func (c *Cluster) Create(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := c.describe(ctx)
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, "create", "--format="+string(format))
+	return c.run(ctx, "create", "--format="+string(format))
 }
 
 // Validate lists every mistake of the description at once.
 func (c *Cluster) Validate(
 	ctx context.Context,
 ) (string, error) {
-	d, err := c.describe(ctx)
-	if err != nil {
-		return "", err
-	}
-	container, err := d.plain()
-	if err != nil {
-		return "", err
-	}
-	text, err := container.WithExec([]string{clusterProgram, "validate", "--folder=" + d.folder()}).Stdout(ctx)
-	return text, plain(err)
+	return c.tell(ctx, "validate")
 }
 
 // Plan shows what create would change, and changes nothing.
@@ -47,11 +34,7 @@ func (c *Cluster) Plan(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := c.describe(ctx)
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, "plan", "--format="+string(format))
+	return c.run(ctx, "plan", "--format="+string(format))
 }
 
 // Status shows layers, nodes and gates as they are now.
@@ -63,11 +46,7 @@ func (c *Cluster) Status(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := c.describe(ctx)
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, "status", "--format="+string(format))
+	return c.run(ctx, "status", "--format="+string(format))
 }
 
 // Outputs shows the endpoints, and how to get the kubeconfig.
@@ -77,16 +56,7 @@ func (c *Cluster) Outputs(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	d, err := c.describe(ctx)
-	if err != nil {
-		return "", err
-	}
-	container, err := d.plain()
-	if err != nil {
-		return "", err
-	}
-	text, err := container.WithExec([]string{clusterProgram, "outputs", "--folder=" + d.folder(), "--format=" + string(format)}).Stdout(ctx)
-	return text, plain(err)
+	return c.tell(ctx, "outputs", "--format="+string(format))
 }
 
 // Kubeconfig is an administrator's kubeconfig, asked from the control plane.
@@ -95,11 +65,7 @@ func (c *Cluster) Outputs(
 func (c *Cluster) Kubeconfig(
 	ctx context.Context,
 ) (*dagger.Secret, error) {
-	d, err := c.describe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return d.secret(ctx, "kubeconfig", "kubeconfig")
+	return c.secret(ctx, "kubeconfig")
 }
 
 // Talosconfig is an administrator's configuration for talosctl.
@@ -108,11 +74,7 @@ func (c *Cluster) Kubeconfig(
 func (c *Cluster) Talosconfig(
 	ctx context.Context,
 ) (*dagger.Secret, error) {
-	d, err := c.describe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return d.secret(ctx, "talosconfig", "talosconfig")
+	return c.secret(ctx, "talosconfig")
 }
 
 // Timeline is the last run's time line, with its events and the tools' output.
@@ -148,9 +110,37 @@ func (c *Cluster) Destroy(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
+	return c.run(ctx, "destroy", "--confirm="+confirm, "--format="+string(format))
+}
+
+// run runs a command of castle-cluster on the cluster.
+func (c *Cluster) run(ctx context.Context, args ...string) (string, error) {
 	d, err := c.describe(ctx)
 	if err != nil {
 		return "", err
 	}
-	return d.command(ctx, "destroy", "--confirm="+confirm, "--format="+string(format))
+	return d.command(ctx, args...)
+}
+
+// secret runs one that prints something secret, and is called after that.
+func (c *Cluster) secret(ctx context.Context, name string) (*dagger.Secret, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.secret(ctx, name, name)
+}
+
+// tell runs one that looks at the description alone.
+func (c *Cluster) tell(ctx context.Context, args ...string) (string, error) {
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	container, err := d.plain()
+	if err != nil {
+		return "", err
+	}
+	text, err := container.WithExec(append(append([]string{clusterProgram}, args...), "--folder="+d.folder())).Stdout(ctx)
+	return text, plain(err)
 }

@@ -98,6 +98,20 @@ func hostOfImage(image string) string {
 	return host
 }
 
+// flag is one of a command's flags.
+type flag struct{ name, value string }
+
+// given are the flags that have a value, as a command takes them.
+func given(flags ...flag) []string {
+	var args []string
+	for _, flag := range flags {
+		if flag.value != "" {
+			args = append(args, "--"+flag.name+"="+flag.value)
+		}
+	}
+	return args
+}
+
 // gitCommit is how a change of the manifest is committed.
 type gitCommit struct {
 	pushBranch              string
@@ -110,14 +124,7 @@ type gitCommit struct {
 // every command that commits. Zero values have no flag, so that commands which
 // only read take none.
 func (c gitCommit) attach(container *dagger.Container) (*dagger.Container, []string, error) {
-	var flags []string
-	for _, flag := range []struct{ name, value string }{
-		{"push-branch", c.pushBranch}, {"author-name", c.authorName}, {"author-email", c.authorEmail},
-	} {
-		if flag.value != "" {
-			flags = append(flags, "--"+flag.name+"="+flag.value)
-		}
-	}
+	flags := given(flag{"push-branch", c.pushBranch}, flag{"author-name", c.authorName}, flag{"author-email", c.authorEmail})
 	if c.pinDigest {
 		flags = append(flags, "--pin-digest")
 	}

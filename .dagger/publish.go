@@ -225,7 +225,6 @@ func (s *Site) Publish(
 	if _, err := b.compiled(ctx); err != nil {
 		return "", plain(err)
 	}
-	var g *goal
 	need := forBuild // a cluster knows of the rest
 	if cluster == nil {
 		need = forManifest
@@ -235,6 +234,7 @@ func (s *Site) Publish(
 		return "", err
 	}
 	b.path, b.headers = at.Path, at.Headers
+	g := &goal{settings: at, token: s.GitToken}
 
 	// The site is built while the cluster is asked for its description, and
 	// whether there is a way to it. Whatever fails ends the other.
@@ -246,11 +246,13 @@ func (s *Site) Publish(
 		return plain(err)
 	})
 	both.Go(func() (err error) {
-		if err := r.describe(building); err != nil {
-			return err
-		}
-		if g, err = s.goal(building, forManifest, r.described); err != nil {
-			return err
+		if cluster != nil {
+			if err := r.describe(building); err != nil {
+				return err
+			}
+			if g, err = s.goal(building, forManifest, r.described); err != nil {
+				return err
+			}
 		}
 		r.deployment = g.Deployment
 		return r.reach(building)

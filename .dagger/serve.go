@@ -104,8 +104,10 @@ func (m *Castle) ServeBlog(
 	// +default=80
 	port int,
 ) (*dagger.Service, error) {
-	s := m.Site(source, site, "", image, "", nil, 0, "", "", registryUsername, registryPassword, registryService,
-		"", "", "", "", "", "", false, "", "", nil, nil, nil, nil, nil, nil)
+	s := &Site{
+		Castle: m, Source: source, RegistryPassword: registryPassword, RegistryService: registryService,
+		Given: given(flag{"site", site}, flag{"image", image}, flag{"registry-username", registryUsername}),
+	}
 	at, err := s.settings(ctx, forImage)
 	if err != nil {
 		return nil, err

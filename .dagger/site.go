@@ -132,28 +132,23 @@ func (m *Castle) Site(
 	// +optional
 	gitopsService *dagger.Service,
 ) *Site {
-	var given []string
-	for _, flag := range []struct{ name, value string }{
-		{"site", name}, {"path", path}, {"image", image}, {"tag-prefix", tagPrefix}, {"base-url", baseUrl}, {"headers", headers},
-		{"registry-username", registryUsername}, {"gitops-url", gitopsUrl}, {"gitops-branch", gitopsBranch}, {"manifest", manifestPath},
-		{"container", container}, {"resource", resource}, {"deployment", deployment},
-		{"author-name", authorName}, {"author-email", authorEmail},
-	} {
-		if flag.value != "" {
-			given = append(given, "--"+flag.name+"="+flag.value)
-		}
-	}
+	args := given(
+		flag{"site", name}, flag{"path", path}, flag{"image", image}, flag{"tag-prefix", tagPrefix}, flag{"base-url", baseUrl}, flag{"headers", headers},
+		flag{"registry-username", registryUsername}, flag{"gitops-url", gitopsUrl}, flag{"gitops-branch", gitopsBranch}, flag{"manifest", manifestPath},
+		flag{"container", container}, flag{"resource", resource}, flag{"deployment", deployment},
+		flag{"author-name", authorName}, flag{"author-email", authorEmail},
+	)
 	for _, platform := range platforms {
-		given = append(given, "--platform="+string(platform))
+		args = append(args, "--platform="+string(platform))
 	}
 	if port != 0 {
-		given = append(given, fmt.Sprintf("--port=%d", port))
+		args = append(args, fmt.Sprintf("--port=%d", port))
 	}
 	if pinDigest {
-		given = append(given, "--pin-digest")
+		args = append(args, "--pin-digest")
 	}
 	return &Site{
-		Castle: m, Source: source, Given: given,
+		Castle: m, Source: source, Given: args,
 		RegistryPassword: registryPassword, RegistryService: registryService,
 		GitToken: gitToken, SshAgent: sshAgent, KnownHosts: knownHosts, SourceToken: sourceToken,
 		SigningKey: signingKey, GitopsService: gitopsService,

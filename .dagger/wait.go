@@ -79,10 +79,7 @@ func (m *Castle) WaitBlog(
 	}
 	flags := []string{"--revision=" + revision, "--image=" + image}
 	if image == "" && deployment == "" {
-		s := &Site{Castle: m, Source: source}
-		if site != "" {
-			s.Given = []string{"--site=" + site}
-		}
+		s := &Site{Castle: m, Source: source, Given: given(flag{"site", site})}
 		g, err := s.goal(ctx, forImage, r.described)
 		if err != nil {
 			return "", fmt.Errorf("it is not known which Deployment to wait for: name it with --deployment, or the image with --image\n%w", err)

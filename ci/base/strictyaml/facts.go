@@ -12,6 +12,7 @@ type Fact struct {
 
 	Words    []string       // all values that a text can have
 	Form     *regexp.Regexp // what a text must match
+	What     string         // what that is, in words, such as "a URL without credentials"
 	Least    int            // the smallest number, 0 for no limit
 	Most     int            // the largest number, 0 for no limit
 	Nonempty bool           // the list must hold something

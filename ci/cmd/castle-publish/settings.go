@@ -12,7 +12,7 @@ import (
 
 func newSettingsCommand() *cobra.Command {
 	var folder, need string
-	var flags settings.Flags
+	var flags settings.Settings
 	var cluster settings.Cluster
 	command := &cobra.Command{
 		Use:   "settings",

@@ -8,7 +8,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/strictyaml"
@@ -89,29 +88,18 @@ var facts = strictyaml.Facts{
 	"registry.username":   {Optional: true},
 	"sites":               {Optional: true},
 	"sites[].path":        {Default: "."},
-	"sites[].image":       {Optional: true, Form: regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._/-]*$`)},
-	"sites[].tagPrefix":   {Optional: true, Form: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}$`)},
+	"sites[].image":       {Optional: true, Form: regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._/-]*$`), What: "an image's repository without tag or digest, such as ghcr.io/me/blog"},
+	"sites[].tagPrefix":   {Optional: true, Form: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}$`), What: "the beginning of a tag, such as blog-"},
 	"sites[].platforms":   {Optional: true, Distinct: true},
-	"sites[].platforms[]": {Form: regexp.MustCompile(`^linux/[a-z0-9]+(/v[0-9]+)?$`)},
+	"sites[].platforms[]": {Form: regexp.MustCompile(`^linux/[a-z0-9]+(/v[0-9]+)?$`), What: "a platform, such as linux/arm64"},
 	"sites[].port":        {Default: 80, Least: 1, Most: 65535},
-	"sites[].baseURL":     {Optional: true, Form: regexp.MustCompile(`^https?://[^@]+$`)},
+	"sites[].baseURL":     {Optional: true, Form: regexp.MustCompile(`^https?://[^@]+$`), What: "a URL without credentials, such as https://blog.example.org/"},
 	"sites[].headers":     {Default: "fitted"},
-	"sites[].manifest":    {Optional: true, Form: regexp.MustCompile(`^[^/].*\.(ya?ml|json)$`)},
+	"sites[].manifest":    {Optional: true, Form: regexp.MustCompile(`^[^/].*\.(ya?ml|json)$`), What: "a manifest's path in the repository, such as apps/blog/deployment.yaml"},
 	"sites[].container":   {Optional: true},
-	"sites[].resource":    {Optional: true, Form: regexp.MustCompile(`^[A-Za-z]+/[^/]+(/[^/]+)?$`)},
-	"sites[].deployment":  {Optional: true, Form: regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)},
+	"sites[].resource":    {Optional: true, Form: regexp.MustCompile(`^[A-Za-z]+/[^/]+(/[^/]+)?$`), What: "Kind/name, such as Deployment/blog"},
+	"sites[].deployment":  {Optional: true, Form: regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`), What: "namespace/name, such as blog/hugo-blog"},
 	"sites[].pinDigest":   {Default: false},
-}
-
-// forms says in words what Form wants, for a mistake.
-var forms = map[string]string{
-	"sites[].image":       "an image's repository without tag or digest, such as ghcr.io/me/blog",
-	"sites[].tagPrefix":   "the beginning of a tag, such as blog-",
-	"sites[].platforms[]": "a platform, such as linux/arm64",
-	"sites[].baseURL":     "a URL without credentials, such as https://blog.example.org/",
-	"sites[].manifest":    "a manifest's path in the repository, such as apps/blog/deployment.yaml",
-	"sites[].resource":    "Kind/name, such as Deployment/blog",
-	"sites[].deployment":  "namespace/name, such as blog/hugo-blog",
 }
 
 var grammar = strictyaml.Schema{Facts: facts}
@@ -176,11 +164,7 @@ func (s Site) check(r *strictyaml.Reader, path string) {
 	form := func(field, value string) {
 		at := path + "." + field
 		if fact := facts.Of(at); r.Has(at) && !fact.Form.MatchString(value) {
-			general := "sites[]." + field
-			if open := strings.IndexByte(field, '['); open >= 0 {
-				general = "sites[]." + field[:open] + "[]"
-			}
-			r.Mistake(at, "%q is not %s", value, forms[general])
+			r.Mistake(at, "%q is not %s", value, fact.What)
 		}
 	}
 	form("image", s.Image)

@@ -9,20 +9,6 @@ import (
 	"strings"
 )
 
-// Flags are what a call says itself; what it leaves empty castle.yaml says.
-type Flags struct {
-	Site                                      string
-	Path, Image, TagPrefix                    string
-	Platforms                                 []string
-	Port                                      int
-	BaseURL, Headers                          string
-	GitOpsURL, GitOpsBranch                   string
-	AuthorName, AuthorEmail                   string
-	Manifest, Container, Resource, Deployment string
-	RegistryUsername                          string
-	PinDigest                                 bool
-}
-
 // Cluster is what the description of the named cluster says. It goes before castle.yaml, since it is what that cluster's
 // Flux follows, and after flags.
 type Cluster struct {
@@ -43,7 +29,8 @@ const (
 	ForManifest Need = "manifest"
 )
 
-// Settings are a site's, complete, as the steps of a call take them.
+// Settings are a site's: complete, as the steps of a call take them, or what a call gives itself, where castle.yaml says what
+// is left empty.
 type Settings struct {
 	Site       string   `json:"site"`
 	Path       string   `json:"path"`
@@ -72,7 +59,7 @@ const onlySite = "blog"
 
 // Resolve puts together what is said. File is nil where the repository has no castle.yaml. The error names everything that
 // is needed and nobody said, one line each.
-func Resolve(file *File, flags Flags, cluster Cluster, need Need) (Settings, error) {
+func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, error) {
 	name, site, err := file.pick(flags.Site)
 	if err != nil {
 		return Settings{}, err

@@ -21,7 +21,7 @@ func TestEveryFactIsOneOfAField(t *testing.T) {
 		}
 	}
 	for path, fact := range facts {
-		if (fact.Form != nil) != (forms[path] != "") {
+		if (fact.Form != nil) != (fact.What != "") {
 			t.Errorf("%s: a form wants words for a mistake, and words want a form", path)
 		}
 	}

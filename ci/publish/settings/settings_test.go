@@ -46,21 +46,21 @@ func TestFlagsGoBeforeTheClusterBeforeTheFileBeforeDefaults(t *testing.T) {
 		return s
 	}
 	for title, c := range map[string]struct {
-		flags   Flags
+		flags   Settings
 		cluster Cluster
 		want    Settings
 	}{
-		"the file's": {Flags{Site: "blog"}, Cluster{}, base},
-		"the cluster's": {Flags{Site: "blog"}, Cluster{GitOpsURL: "https://c/x.git", GitOpsBranch: "main", Registry: "192.0.2.1:5000"}, with(func(s *Settings) {
+		"the file's": {Settings{Site: "blog"}, Cluster{}, base},
+		"the cluster's": {Settings{Site: "blog"}, Cluster{GitOpsURL: "https://c/x.git", GitOpsBranch: "main", Registry: "192.0.2.1:5000"}, with(func(s *Settings) {
 			s.GitOpsURL, s.GitOpsBranch, s.Image = "https://c/x.git", "main", "192.0.2.1:5000/ghcr.io/me/blog"
 		})},
-		"a flag that is the default of somebody else": {Flags{Site: "blog", GitOpsBranch: "main", Port: 80, Headers: "fitted"}, Cluster{GitOpsBranch: "other"}, with(func(s *Settings) {
+		"a flag that is the default of somebody else": {Settings{Site: "blog", GitOpsBranch: "main", Port: 80, Headers: "fitted"}, Cluster{GitOpsBranch: "other"}, with(func(s *Settings) {
 			s.GitOpsBranch, s.Port = "main", 80
 		})},
-		"flags": {Flags{Site: "blog", Image: "x/y", GitOpsURL: "https://f/y.git", Path: ".", AuthorName: "me", PinDigest: true}, Cluster{GitOpsURL: "https://c/x.git", Registry: "r:1"}, with(func(s *Settings) {
+		"flags": {Settings{Site: "blog", Image: "x/y", GitOpsURL: "https://f/y.git", Path: ".", AuthorName: "me", PinDigest: true}, Cluster{GitOpsURL: "https://c/x.git", Registry: "r:1"}, with(func(s *Settings) {
 			s.Image, s.GitOpsURL, s.Path, s.AuthorName, s.PinDigest = "x/y", "https://f/y.git", ".", "me", true
 		})},
-		"the other site": {Flags{Site: "wiki"}, Cluster{}, with(func(s *Settings) {
+		"the other site": {Settings{Site: "wiki"}, Cluster{}, with(func(s *Settings) {
 			s.Site, s.Path, s.Image, s.TagPrefix, s.Port, s.Manifest, s.Headers = "wiki", ".", "ghcr.io/me/wiki", "v", 80, "apps/wiki.yaml", "strict"
 			s.Platforms = []string{"linux/amd64", "linux/arm64"}
 		})},
@@ -75,20 +75,20 @@ func TestFlagsGoBeforeTheClusterBeforeTheFileBeforeDefaults(t *testing.T) {
 func TestWhatNobodyNamesIsToldAtOnceWithBothWaysToNameIt(t *testing.T) {
 	for title, c := range map[string]struct {
 		file  string
-		flags Flags
+		flags Settings
 		need  Need
 		want  []string // each a line
 	}{
-		"nothing is said": {"", Flags{}, ForManifest, []string{
+		"nothing is said": {"", Settings{}, ForManifest, []string{
 			"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image",
 			"nothing names the GitOps repository: write gitops.url in the repository's castle.yaml, or give --gitops-url",
 			"nothing names the manifest: write sites.blog.manifest in the repository's castle.yaml, or give --manifest-path",
 		}},
-		"only the image is asked for": {"", Flags{}, ForImage, []string{"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image"}},
-		"no image is needed":          {"", Flags{}, ForBuild, nil},
-		"which of two":                {twoSites, Flags{}, ForBuild, []string{"castle.yaml has several sites: say which with --site (blog, wiki)"}},
-		"an unknown one":              {twoSites, Flags{Site: "wick"}, ForBuild, []string{"--site wick: castle.yaml has no site of that name; it has blog, wiki"}},
-		"one where there are none":    {"", Flags{Site: "wiki"}, ForBuild, []string{"--site wiki: the repository's castle.yaml names no site; write it there (sites.wiki), or leave --site out and give flags"}},
+		"only the image is asked for": {"", Settings{}, ForImage, []string{"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image"}},
+		"no image is needed":          {"", Settings{}, ForBuild, nil},
+		"which of two":                {twoSites, Settings{}, ForBuild, []string{"castle.yaml has several sites: say which with --site (blog, wiki)"}},
+		"an unknown one":              {twoSites, Settings{Site: "wick"}, ForBuild, []string{"--site wick: castle.yaml has no site of that name; it has blog, wiki"}},
+		"one where there are none":    {"", Settings{Site: "wiki"}, ForBuild, []string{"--site wiki: the repository's castle.yaml names no site; write it there (sites.wiki), or leave --site out and give flags"}},
 	} {
 		var file *File
 		if c.file != "" {
@@ -148,7 +148,7 @@ func TestThisRepositorysFileIsValidAndFollowsTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Resolve(file, Flags{}, Cluster{}, ForManifest); err != nil {
+	if _, err := Resolve(file, Settings{}, Cluster{}, ForManifest); err != nil {
 		t.Error(err)
 	}
 	data, err := os.ReadFile(filepath.Join(root, FileName))
