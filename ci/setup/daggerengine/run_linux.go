@@ -20,12 +20,6 @@ import (
 	"tazlab.net/castle/ci/setup/gotool"
 )
 
-// network names the engine's bridge (castle0) and its addresses.
-const (
-	networkName = "castle"
-	networkCIDR = "10.87.0.0/16"
-)
-
 // start serves the mirror and returns its part of engine.toml. What ends the mirror later is sent to ended.
 func (m *Mirror) start(ctx context.Context, ended chan<- error) ([]byte, error) {
 	addresses := make(chan net.Addr, 1)
@@ -72,6 +66,11 @@ func (e Engine) Run(ctx context.Context, inside []string, mirror *Mirror) error 
 	if err != nil {
 		return err
 	}
+	own, err := e.network()
+	if err != nil {
+		return err
+	}
+	own.remove() // one that was killed has left it behind, with addresses that would look taken
 
 	// Not CommandContext: that kills, and the engine is to be asked.
 	command := exec.Command(inside[0], inside[1:]...)
@@ -83,7 +82,7 @@ func (e Engine) Run(ctx context.Context, inside []string, mirror *Mirror) error 
 	if err := startLocked(command, exited); err != nil {
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	defer removeBridge()
+	defer own.remove()
 	if err := e.process().Adopt(ctx, command.Process.Pid); err != nil {
 		return err
 	}
@@ -164,10 +163,18 @@ func (e Engine) Enter(mirrored bool) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0); err != nil {
 		return err
 	}
+	own, err := e.network()
+	if err != nil {
+		return err
+	}
+	cidr, err := own.free()
+	if err != nil {
+		return err
+	}
 	program := filepath.Join(e.tools().Dir(recipe), "engine")
 	return unix.Exec(program, []string{program,
 		"--config", e.folder("engine.toml"),
-		"--network-name", networkName, "--network-cidr", networkCIDR,
+		"--network-name", own.name, "--network-cidr", cidr.String(),
 	}, os.Environ())
 }
 
@@ -187,11 +194,4 @@ func keepResolvConf(run string) error {
 		return err
 	}
 	return os.WriteFile(copied, data, 0o644)
-}
-
-// removeBridge takes away the bridge that the engine leaves behind.
-func removeBridge() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	_ = exec.CommandContext(ctx, "ip", "link", "delete", networkName+"0").Run()
 }
