@@ -3,6 +3,7 @@ package needs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,5 +154,26 @@ func TestBuiltToolsAreFoundInCastlesCache(t *testing.T) {
 	}
 	if _, err := Find("kubernetes", "etcd"); err == nil || strings.Contains(err.Error(), "kubernetes") {
 		t.Errorf("one is missing: %v", err)
+	}
+}
+
+// scripts/test.sh runs the tests of a package a second time, without -short, only where they import this one.
+func TestNobodyElseAsksForAQuickRun(t *testing.T) {
+	const ask = "testing." + "Short("
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") {
+			return err
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(source), ask) {
+			t.Errorf("%s calls %s): use needs.UnlessShort, or `make test` will never run that test", name, ask)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
