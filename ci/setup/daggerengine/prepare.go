@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -23,10 +24,11 @@ const debianCNIPlugins = "/usr/lib/cni"
 // files are the parts of an engine's folder that one version brings.
 type files struct {
 	cni, content, sdkDigest string
+	bin                     string // goes before the machine's own programs
 }
 
 func (e Engine) files() files {
-	return files{cni: e.folder("plugins"), content: e.folder("content"), sdkDigest: e.folder("sdk.digest")}
+	return files{cni: e.folder("plugins"), content: e.folder("content"), sdkDigest: e.folder("sdk.digest"), bin: e.folder("bin")}
 }
 
 // prepare lays out what the engine finds at its start: the CNI plugins and the Go SDK's image.
@@ -35,7 +37,7 @@ func (e Engine) prepare(ctx context.Context, programs map[string]string) error {
 	if err := os.RemoveAll(files.cni); err != nil {
 		return err
 	}
-	for _, folder := range []string{files.cni, e.folder("run", "dagger"), e.folder("run", "buildkit"), e.folder("cni"), e.folder("no-certificates"), e.folder("state")} {
+	for _, folder := range []string{files.cni, files.bin, e.folder("run", "dagger"), e.folder("run", "buildkit"), e.folder("cni"), e.folder("no-certificates"), e.folder("state")} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
@@ -49,6 +51,9 @@ func (e Engine) prepare(ctx context.Context, programs map[string]string) error {
 		return err
 	}
 
+	if err := writeDNSMasq(files.bin); err != nil {
+		return err
+	}
 	base, err := e.Toolchain(ctx)
 	if err != nil {
 		return fmt.Errorf("base of the Go SDK's image: %w", err)
@@ -62,6 +67,17 @@ func (e Engine) prepare(ctx context.Context, programs map[string]string) error {
 		return fmt.Errorf("the Go SDK's image: %w", err)
 	}
 	return os.WriteFile(files.sdkDigest, []byte(digest), 0o644)
+}
+
+// writeDNSMasq has dnsmasq serve names on the engine's own bridge only. As the dnsname plugin starts it, it listens on all
+// addresses of the machine and answers on one: a second engine, or a name server that is there, could not be beside it.
+func writeDNSMasq(folder string) error {
+	file := filepath.Join(folder, "dnsmasq")
+	real, err := exec.LookPath("dnsmasq")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(fmt.Sprintf("#!/bin/sh\nexec %s --bind-dynamic \"$@\"\n", real)), 0o755)
 }
 
 // SDKImage is what the engine compiles Go modules in: a Go toolchain with the SDK's code generator and the folders that

@@ -121,6 +121,7 @@ func (e Engine) environment() ([]string, error) {
 		return nil, fmt.Errorf("%w: start the engine by `castle engine up`", err)
 	}
 	return append(os.Environ(),
+		"PATH="+e.files().bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"CASTLE_ENGINE_RUNC="+runc,
 		"CASTLE_ENGINE_INIT="+filepath.Join(e.tools().Dir(recipe), "dagger-init"),
 		"CASTLE_ENGINE_STATE="+e.folder("state"),
