@@ -19,6 +19,9 @@ import (
 // call that fetched the other. Source: engine v0.19.10, core/modulesource.go,
 // loadContextFromSource; a folder's is fetched by another call for each.
 func (m *Castle) refuseTheModulesOwn(ctx context.Context, source *dagger.Directory) error {
+	if m.Self == nil {
+		return nil // by default, a toolchain has the caller's repository
+	}
 	own, err := calls(ctx, m.Self)
 	if err != nil {
 		return err

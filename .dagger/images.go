@@ -1,12 +1,44 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
 
 	"dagger/castle/internal/dagger"
 )
+
+// list is part of the module, which therefore needs no file of who calls it.
+//
+//go:embed images.yaml
+var list []byte
+
+// localImages is the file, in castle's own source, that says what a mirror of
+// this machine holds in place of these images. Git ignores it, and what Git
+// ignores is not compiled into a module.
+const localImages = ".dagger/images.local.yaml"
+
+// releaseKey is that of castle's own image, which only releases have.
+const releaseKey = "castle"
+
+// release is castle's own image, with its programs, or nil where images.yaml
+// names none.
+func (m *Castle) release() (*dagger.Container, error) {
+	entries, err := entries()
+	if err != nil {
+		return nil, err
+	}
+	entry, known := entries[releaseKey]
+	if !known {
+		return nil, nil
+	}
+	reference, err := m.reference(entry)
+	if err != nil {
+		return nil, err
+	}
+	return dag.Container().From(reference), nil
+}
 
 // image starts a container from the image of that key in images.yaml.
 func (m *Castle) image(key string, platform dagger.Platform) (*dagger.Container, error) {
@@ -36,15 +68,26 @@ func (e imageEntry) pinned() string {
 	return e.named() + "@" + e.Digest
 }
 
-func (m *Castle) entry(key string) (imageEntry, error) {
-	var list struct{ Images []imageEntry }
-	if err := yaml.Unmarshal([]byte(m.Images), &list); err != nil {
-		return imageEntry{}, fmt.Errorf("images.yaml: %w", err)
+// entries are those of images.yaml, by their keys.
+func entries() (map[string]imageEntry, error) {
+	var read struct{ Images []imageEntry }
+	if err := yaml.Unmarshal(list, &read); err != nil {
+		return nil, fmt.Errorf("images.yaml: %w", err)
 	}
-	for _, image := range list.Images {
-		if image.Key == key {
-			return image, nil
-		}
+	entries := map[string]imageEntry{}
+	for _, image := range read.Images {
+		entries[image.Key] = image
+	}
+	return entries, nil
+}
+
+func (m *Castle) entry(key string) (imageEntry, error) {
+	entries, err := entries()
+	if err != nil {
+		return imageEntry{}, err
+	}
+	if image, known := entries[key]; known {
+		return image, nil
 	}
 	return imageEntry{}, fmt.Errorf("images.yaml has no entry with key %q", key)
 }
@@ -55,7 +98,7 @@ func (m *Castle) entry(key string) (imageEntry, error) {
 func (m *Castle) reference(entry imageEntry) (string, error) {
 	var local map[string]struct{ For, Digest string }
 	if err := yaml.Unmarshal([]byte(m.LocalImages), &local); err != nil {
-		return "", fmt.Errorf("%s: %w", localImagesFile, err)
+		return "", fmt.Errorf("%s: %w", localImages, err)
 	}
 	if row := local[entry.Key]; row.For == entry.pinned() && row.Digest != "" {
 		return entry.named() + "@" + row.Digest, nil

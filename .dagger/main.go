@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"dagger/castle/internal/dagger"
 )
@@ -20,49 +19,54 @@ import (
 // Its verbs are those that a person types. A pipeline that calls several of them
 // says what they share once, to the objects site and cluster.
 type Castle struct {
+	// Self is castle's own source, or nothing where the module is a toolchain:
+	// there, default paths are those of the caller's repository.
 	// +private
 	Self *dagger.Directory
 	// Released has the programs, so that none is compiled.
 	// +private
 	Released *dagger.Container
-	// Images is the text of images.yaml.
-	// +private
-	Images string
-	// LocalImages is the text of images.local.yaml, which says what a mirror of
-	// this machine holds in place of these images; mostly there is none.
+	// LocalImages is the text of images.local.yaml, where there is one.
 	// +private
 	LocalImages string
 }
 
-const localImagesFile = "images.local.yaml"
-
 func New(
 	ctx context.Context,
-	// Castle's own source: its program is compiled from it, and images.yaml
-	// names the images.
+	// Castle's own source, which its programs are compiled from.
 	// +defaultPath="/"
-	// +ignore=["*", "!go.mod", "!go.sum", "!images.yaml", "!images.local.yaml", "!ci/**", "**/testdata", "**/*_test.go", "ci/test", "ci/bench"]
+	// +ignore=["*", "!go.mod", "!go.sum", "!.dagger/images.local.yaml", "!ci/**", "**/testdata", "**/*_test.go", "ci/test", "ci/bench"]
 	self *dagger.Directory,
 	// An image with castle's programs, Git and OpenSSH in it, used instead of
-	// compiling them.
+	// compiling them. Default: the one that this release of the module names.
 	// +optional
 	castle *dagger.Container,
+	// Compile the programs although this release names an image of them.
+	// +optional
+	compile bool,
 ) (*Castle, error) {
-	text, err := self.File("images.yaml").Contents(ctx)
+	m := &Castle{Self: self, Released: castle}
+	own, err := self.Exists(ctx, "ci/cmd/"+publishProgram)
 	if err != nil {
-		return nil, fmt.Errorf("castle's own source has no readable images.yaml: %w", err)
+		return nil, err
 	}
-	m := &Castle{Self: self, Released: castle, Images: text}
-	local, err := self.Exists(ctx, localImagesFile)
+	if !own {
+		m.Self = nil
+	}
+	local, err := self.Exists(ctx, localImages)
 	if err != nil {
 		return nil, err
 	}
 	if local {
-		if m.LocalImages, err = self.File(localImagesFile).Contents(ctx); err != nil {
+		if m.LocalImages, err = self.File(localImages).Contents(ctx); err != nil {
 			return nil, err
 		}
-		// No program is compiled anew because a stand-in was made anew.
-		m.Self = self.WithoutFile(localImagesFile)
+		if own { // no program is compiled anew because a stand-in was made anew
+			m.Self = self.WithoutFile(localImages)
+		}
 	}
-	return m, nil
+	if castle == nil && !compile {
+		m.Released, err = m.release()
+	}
+	return m, err
 }

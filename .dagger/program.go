@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,10 @@ func (m *Castle) Image(
 func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File, error) {
 	if m.Released != nil && platform == "" && slices.Contains(released, program) {
 		return m.Released.File(programFolder + program), nil
+	}
+	if m.Self == nil {
+		return nil, fmt.Errorf("%s is to be compiled, and castle's source is not here: a toolchain sees only the repository that it is used in; "+
+			"call a release of castle, which names an image with its programs, give an image with --castle, or call castle by its address (dagger -m)", program)
 	}
 	golang, err := m.image("golang", "")
 	if err != nil {

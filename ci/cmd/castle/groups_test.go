@@ -19,7 +19,7 @@ import (
 // Building what creating a cluster pulls takes most of an hour; publishing must not wait for it.
 func TestTheEngineStartsWithWhatPublishingPulls(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "images.yaml")
-	text, err := os.ReadFile("../../../images.yaml")
+	text, err := os.ReadFile("../../../.dagger/images.yaml")
 	if err := errors.Join(err, os.WriteFile(list, text, 0o644)); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestTheEngineStartsWithWhatPublishingPulls(t *testing.T) {
 }
 
 func TestWhatIsToBeBuiltIsSaidBeforehand(t *testing.T) {
-	list, err := images.Load("../../../images.yaml")
+	list, err := images.Load("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

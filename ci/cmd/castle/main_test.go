@@ -12,7 +12,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	list, err := filepath.Abs("../../../images.yaml")
+	list, err := filepath.Abs("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

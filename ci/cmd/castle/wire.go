@@ -50,7 +50,7 @@ func (h *host) add(command *cobra.Command) {
 	}
 	flags := command.PersistentFlags()
 	flags.StringVar(&h.cache, "cache", filepath.Join(cache, "castle"), "the folder for everything that is built and run")
-	flags.StringVar(&h.images, "images", "images.yaml", "the list of images")
+	flags.StringVar(&h.images, "images", filepath.Join(".dagger", "images.yaml"), "the list of images")
 	flags.StringVar(&h.mirror, "mirror", mirrorAuto, "serve stand-in images to an engine of castle's own: auto (where the registries do not answer), always, never")
 	flags.StringSliceVar(&h.groups, "group", nil, "also the images of this group of the list, such as create")
 }

@@ -27,7 +27,7 @@ func newHost(t *testing.T) (h *host, local string) {
 	t.Helper()
 	folder := t.TempDir()
 	h = &host{cache: filepath.Join(folder, "cache"), images: filepath.Join(folder, "images.yaml"), mirror: mirrorAlways}
-	text, err := os.ReadFile("../../../images.yaml")
+	text, err := os.ReadFile("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

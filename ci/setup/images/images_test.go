@@ -29,7 +29,7 @@ const good = `images:
 `
 
 func TestTheProjectsOwnListIsValid(t *testing.T) {
-	list, err := Load("../../../images.yaml")
+	list, err := Load("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ const byTag = "engine opentofu kube-apiserver kube-controller-manager kube-sched
 	"helm-controller"
 
 func TestTheImagesThatArePulledByTagAreKnown(t *testing.T) {
-	list, err := Load("../../../images.yaml")
+	list, err := Load("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func files(t *testing.T, image v1.Image) map[string]string {
 }
 
 func TestEveryKindOfStandInHasARecipe(t *testing.T) {
-	list, err := images.Load("../../../images.yaml")
+	list, err := images.Load("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

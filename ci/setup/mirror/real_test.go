@@ -24,7 +24,7 @@ func TestRealStandInsAreReproducibleAndRun(t *testing.T) {
 	needs.FullRun(t, "makes real stand-ins", "a Debian machine with root, Go and a mirror")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	all, err := images.Load("../../../images.yaml")
+	all, err := images.Load("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

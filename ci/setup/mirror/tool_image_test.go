@@ -50,7 +50,7 @@ func (w *workshop) toolBuilder(cache string, asked *[]string, groups ...string) 
 }
 
 func TestStandInsOfToolsFitTheirRecipes(t *testing.T) {
-	list, err := images.Load("../../../images.yaml")
+	list, err := images.Load("../../../.dagger/images.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (o output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-const imagesFile = "../../../images.yaml"
+const imagesFile = "../../../.dagger/images.yaml"
 
 func imageList(t *testing.T) images.List {
 	t.Helper()

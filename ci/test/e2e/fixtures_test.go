@@ -36,9 +36,6 @@ func newSite(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
 		write(t, filepath.Join(dir, name), text)
 	}
 	world.Git(t, dir, "init", "--quiet", "--initial-branch=main")
@@ -56,8 +53,12 @@ func root(t *testing.T) string {
 	return dir
 }
 
+// write writes a file and makes its folder.
 func write(t *testing.T, name, text string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ sites:
 	}
 	for _, site := range []string{"blog", "wiki"} {
 		at := "sites/" + site + "/"
-		files[at+"hugo.toml"] = fmt.Sprintf("baseURL = 'https://%s.example.org/'\ntitle = '%s'\n", site, site)
+		files[at+"hugo.toml"] = fmt.Sprintf("baseURL = 'https://%s.example.org/'\ntitle = '%s'\ndisableKinds = ['taxonomy']\n", site, site)
 		files[at+"content/_index.md"] = "---\ntitle: Home\n---\nSome words.\n"
 		files[at+"layouts/home.html"] = "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title>" +
 			"<link rel=canonical href='{{ .Permalink }}'></head><body><h1>{{ .Title }} of the " + site + "</h1>{{ .Content }}</body></html>\n"
@@ -40,34 +40,25 @@ sites:
 	return newSite(t, files)
 }
 
-// cloneModule puts this module's repository where it is served, and returns the commit to call. What this machine's mirror
-// holds is in it, which Git ignores otherwise: a stranger's engine reaches the images' own registries.
-func cloneModule(t *testing.T, remotes string) string {
+// serveModule serves this module's repository over HTTP, and returns its address with the commit to call. What this
+// machine's mirror holds is in it, which Git ignores otherwise: a stranger's engine reaches the images' own registries.
+func serveModule(t *testing.T, change func(clone string)) string {
 	t.Helper()
-	clone := filepath.Join(remotes, "clone")
-	world.Git(t, remotes, "clone", "--quiet", root(t), clone)
-	const local = "images.local.yaml"
-	switch text, err := os.ReadFile(filepath.Join(root(t), local)); {
-	case err == nil:
-		write(t, filepath.Join(clone, local), string(text))
-		world.Git(t, clone, "add", "--force", local)
-		world.CommitAll(t, clone, "Say what the mirror holds")
-	case !os.IsNotExist(err):
-		t.Fatal(err)
-	}
-	world.Git(t, remotes, "clone", "--quiet", "--bare", clone, "castle.git")
-	return world.Git(t, clone, "rev-parse", "HEAD")
-}
-
-func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 	if !ownEngine() {
 		t.Skip("NOT RUN: only an engine on this machine reaches a Git remote on its loopback address")
 	}
-	w := world.New(t)
-	source := newSites(t, w)
-	sha := world.Git(t, source, "rev-parse", "HEAD")
 	remotes := t.TempDir()
-	module := cloneModule(t, remotes)
+	clone := filepath.Join(remotes, "clone")
+	world.Git(t, remotes, "clone", "--quiet", root(t), clone)
+	if text := localImages(t); text != "" {
+		write(t, filepath.Join(clone, localImagesFile), text)
+		world.Git(t, clone, "add", "--force", localImagesFile)
+	}
+	change(clone)
+	if world.Git(t, clone, "status", "--porcelain") != "" {
+		world.CommitAll(t, clone, "Release")
+	}
+	world.Git(t, remotes, "clone", "--quiet", "--bare", clone, "castle.git")
 	server, err := gitserver.New(gitserver.Options{Root: remotes, Token: "unused", AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +72,26 @@ func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 	web.Listener = listener
 	web.Start()
 	t.Cleanup(web.Close)
-	on := []string{"-m", web.URL + "/castle.git@" + module, "call", "--progress=plain"}
+	return web.URL + "/castle.git@" + world.Git(t, clone, "rev-parse", "HEAD")
+}
+
+const localImagesFile = ".dagger/images.local.yaml"
+
+// localImages is what this machine's mirror holds in place of images; mostly nothing.
+func localImages(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), localImagesFile))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
+	w := world.New(t)
+	source := newSites(t, w)
+	sha := world.Git(t, source, "rev-parse", "HEAD")
+	on := []string{"-m", serveModule(t, func(string) {}), "call", "--progress=plain"}
 	of := func(args ...string) outcome {
 		return daggerIn(t, source, w.Environment(), append(on[:len(on):len(on)], args...)...)
 	}
