@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -63,8 +62,10 @@ type Cluster struct {
 func (m *Castle) Cluster(
 	// The cluster: a folder in live of the terragrunt folder.
 	name string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
 	// file:PATH). Default: for a sandbox its own.
@@ -93,7 +94,11 @@ func (m *Castle) optionalCluster(name string, terragrunt *dagger.Directory, ageK
 // compiled for whatever comes next, and the answer is cached as long as the
 // cluster's own folder is the same.
 func (c *Cluster) describe(ctx context.Context) (*described, error) {
-	known, err := clustersIn(ctx, c.Terragrunt)
+	layers, err := layersOf(ctx, c.Terragrunt)
+	if err != nil {
+		return nil, err
+	}
+	known, err := clustersIn(ctx, layers)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +106,7 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 		return nil, fmt.Errorf("there is no cluster %q: there are %s", c.Name, strings.Join(known, " "))
 	}
 	d := &described{
-		castle: c.Castle, name: c.Name, terragrunt: c.Terragrunt, ageKey: c.AgeKey,
+		castle: c.Castle, name: c.Name, terragrunt: layers, ageKey: c.AgeKey,
 		sandbox: sandbox{timeScale: c.TimeScale, faults: c.Fault},
 	}
 	container, err := c.Castle.container(clusterProgram)
@@ -109,7 +114,7 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 		return nil, err
 	}
 	text, err := container.
-		WithMountedDirectory(d.folder(), c.Terragrunt.Directory(path.Join("live", c.Name))).
+		WithMountedDirectory(d.folder(), layers.Directory(path.Join("live", c.Name))).
 		WithExec([]string{clusterProgram, "describe", "--folder=" + d.folder(), "--format=json"}).
 		Stdout(ctx)
 	if err != nil {
@@ -120,25 +125,13 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 	}
 	if d.isSandbox() && d.ageKey == nil {
 		// The sandbox's key opens nothing but the sandbox.
-		key, err := c.Terragrunt.File(path.Join("live", c.Name, "age.key")).Contents(ctx)
+		key, err := layers.File(path.Join("live", c.Name, "age.key")).Contents(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("live/%s has no age.key: give its key with --age-key", c.Name)
 		}
 		d.ageKey = dag.SetSecret("castle-sandbox-age-key", key)
 	}
 	return d, nil
-}
-
-// clustersIn are the names of the clusters of a terragrunt folder.
-func clustersIn(ctx context.Context, terragrunt *dagger.Directory) ([]string, error) {
-	entries, err := terragrunt.Directory("live").Entries(ctx)
-	if err != nil {
-		return nil, errors.New("--terragrunt has no folder live with clusters in it")
-	}
-	for i, entry := range entries {
-		entries[i] = strings.TrimSuffix(entry, "/")
-	}
-	return entries, nil
 }
 
 func (d *described) isSandbox() bool { return d.Platform == "sandbox" }

@@ -24,8 +24,10 @@ func (m *Castle) Create(
 	ctx context.Context,
 	// The cluster: a folder in live of the terragrunt folder.
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
 	// file:PATH). Default: for a sandbox its own.
@@ -54,21 +56,29 @@ func (m *Castle) Validate(
 	// The cluster. Default: all of them.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 ) (string, error) {
+	layers, err := layersOf(ctx, terragrunt)
+	switch {
+	case errors.Is(err, errNoClusters) && cluster == "":
+		return "there are no clusters here\n", nil // `dagger check` asks in every repository
+	case err != nil:
+		return "", err
+	}
 	names := []string{cluster}
 	if cluster == "" {
-		var err error
-		if names, err = clustersIn(ctx, terragrunt); err != nil {
+		if names, err = clustersIn(ctx, layers); err != nil {
 			return "", err
 		}
 	}
 	var said strings.Builder
 	var mistakes []error
 	for _, name := range names {
-		text, err := m.Cluster(name, terragrunt, nil, "", nil).Validate(ctx)
+		text, err := m.Cluster(name, layers, nil, "", nil).Validate(ctx)
 		mistakes = append(mistakes, err)
 		said.WriteString(text)
 	}
@@ -82,8 +92,10 @@ func (m *Castle) Plan(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -105,8 +117,10 @@ func (m *Castle) Status(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -126,8 +140,10 @@ func (m *Castle) Outputs(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// How the result is written.
 	// +default="TEXT"
@@ -146,8 +162,10 @@ func (m *Castle) Kubeconfig(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -167,8 +185,10 @@ func (m *Castle) Talosconfig(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -189,8 +209,10 @@ func (m *Castle) Timeline(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 ) (*dagger.Directory, error) {
 	return m.Cluster(cluster, terragrunt, nil, "", nil).Timeline(ctx)
@@ -206,8 +228,10 @@ func (m *Castle) Destroy(
 	cluster string,
 	// The cluster's name once more: all that is stored in it is lost.
 	confirm string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional

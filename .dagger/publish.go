@@ -144,8 +144,10 @@ func (m *Castle) PublishBlog(
 	// folder. Its GitOps repository goes before that of castle.yaml.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
 	// for a sandbox its own.

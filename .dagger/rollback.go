@@ -98,8 +98,10 @@ func (m *Castle) RollbackBlog(
 	// sandbox, its own registry and token do, too.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
 	// for a sandbox its own.
@@ -242,8 +244,10 @@ func (m *Castle) History(
 	// terragrunt folder.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key of a sandbox that does not bring its own.
 	// +optional

@@ -113,8 +113,10 @@ func (m *Castle) Sandbox(
 	// The cluster.
 	// +default="sandbox"
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// How much of a homelab's time the sandbox takes: 1 is real time, 0 none.
 	// +default="0.05"
@@ -142,8 +144,10 @@ func (m *Castle) SandboxReset(
 	// The cluster.
 	// +default="sandbox"
 	cluster string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 ) (string, error) {
 	d, err := m.Cluster(cluster, terragrunt, nil, "", nil).describe(ctx)

@@ -53,8 +53,10 @@ func (m *Castle) WaitBlog(
 	// How long to wait, such as 90s.
 	// +default="10m"
 	timeout string,
-	// The folder with the layers and the clusters.
-	// +defaultPath="/terragrunt"
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file. Default: for a sandbox
 	// its own.

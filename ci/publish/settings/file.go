@@ -25,6 +25,8 @@ type File struct {
 	Registry Registry `json:"registry"`
 	// The sites of this repository, by the name that --site takes.
 	Sites map[string]Site `json:"sites"`
+	// The folder that holds the layers and, in live, the clusters. The Dagger module reads it; --terragrunt goes before it.
+	Clusters string `json:"clusters"`
 }
 
 // GitOps is the repository that Flux follows.
@@ -87,6 +89,7 @@ var facts = strictyaml.Facts{
 	"registry":            {Optional: true},
 	"registry.username":   {Optional: true},
 	"sites":               {Optional: true},
+	"clusters":            {Default: "terragrunt"},
 	"sites[].path":        {Default: "."},
 	"sites[].image":       {Optional: true, Form: regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._/-]*$`), What: "an image's repository without tag or digest, such as ghcr.io/me/blog"},
 	"sites[].tagPrefix":   {Optional: true, Form: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}$`), What: "the beginning of a tag, such as blog-"},
@@ -150,6 +153,9 @@ func (f *File) check(r *strictyaml.Reader) {
 		if err := git.CheckBranch(f.GitOps.Branch); err != nil {
 			r.Mistake("gitops.branch", "%v", err)
 		}
+	}
+	if r.Has("clusters") && !fs.ValidPath(f.Clusters) {
+		r.Mistake("clusters", "%q is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root", f.Clusters)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Sites)) {
 		path := "sites[" + name + "]"

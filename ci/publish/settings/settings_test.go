@@ -119,6 +119,7 @@ sites:
     headers: "defult-src 'self'"
   wiki: {deployment: wiki, resource: wiki}
 image: me/blog
+clusters: ../terragrunt
 `))
 	if err == nil || strings.Contains(err.Error(), "canary") {
 		t.Fatalf("%v", err)
@@ -136,7 +137,8 @@ castle.yaml:10: sites.Blog.manifest: "/etc/apps" is not a manifest's path in the
 castle.yaml:11: sites.Blog.headers: headers "defult-src 'self'": want fitted, strict, off, or the text of a Content-Security-Policy such as "default-src 'self'"
 castle.yaml:12: sites.wiki.resource: "wiki" is not Kind/name, such as Deployment/blog
 castle.yaml:12: sites.wiki.deployment: "wiki" is not namespace/name, such as blog/hugo-blog
-castle.yaml:13: unknown field "image"; known are gitops, registry, sites`)
+castle.yaml:13: unknown field "image"; known are gitops, registry, sites, clusters
+castle.yaml:14: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
