@@ -61,7 +61,8 @@ func (m *Castle) CheckBlog(
 	// How the report is written.
 	// +default="TEXT"
 	format Format,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("check-blog", format, &err)
 	check := blogCheck{site: m.siteToBuild(source, site, path, headers), languages: languages, ignore: ignore}
 	look := check.command
 	switch {

@@ -15,13 +15,14 @@ func (c *Cluster) Create(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return c.run(ctx, "create", "--format="+string(format))
+	return c.run(ctx, format, "create")
 }
 
 // Validate lists every mistake of the description at once.
 func (c *Cluster) Validate(
 	ctx context.Context,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("validate", FormatText, &err)
 	return c.tell(ctx, "validate")
 }
 
@@ -34,7 +35,7 @@ func (c *Cluster) Plan(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return c.run(ctx, "plan", "--format="+string(format))
+	return c.run(ctx, format, "plan")
 }
 
 // Status shows layers, nodes and gates as they are now.
@@ -46,7 +47,7 @@ func (c *Cluster) Status(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return c.run(ctx, "status", "--format="+string(format))
+	return c.run(ctx, format, "status")
 }
 
 // Outputs shows the endpoints, and how to get the kubeconfig.
@@ -55,7 +56,8 @@ func (c *Cluster) Outputs(
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("outputs", format, &err)
 	return c.tell(ctx, "outputs", "--format="+string(format))
 }
 
@@ -110,16 +112,17 @@ func (c *Cluster) Destroy(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return c.run(ctx, "destroy", "--confirm="+confirm, "--format="+string(format))
+	return c.run(ctx, format, "destroy", "--confirm="+confirm)
 }
 
 // run runs a command of castle-cluster on the cluster.
-func (c *Cluster) run(ctx context.Context, args ...string) (string, error) {
+func (c *Cluster) run(ctx context.Context, format Format, verb string, args ...string) (_ string, err error) {
+	defer ended(verb, format, &err)
 	d, err := c.describe(ctx)
 	if err != nil {
 		return "", err
 	}
-	return d.command(ctx, args...)
+	return d.command(ctx, append([]string{verb, "--format=" + string(format)}, args...)...)
 }
 
 // secret runs one that prints something secret, and is called after that.

@@ -61,7 +61,8 @@ func (m *Castle) Validate(
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
 	terragrunt *dagger.Directory,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("validate", FormatText, &err)
 	layers, err := layersOf(ctx, terragrunt)
 	switch {
 	case errors.Is(err, errNoClusters) && cluster == "":
@@ -78,7 +79,7 @@ func (m *Castle) Validate(
 	var said strings.Builder
 	var mistakes []error
 	for _, name := range names {
-		text, err := m.Cluster(name, layers, nil, "", nil).Validate(ctx)
+		text, err := m.Cluster(name, layers, nil, "", nil).tell(ctx, "validate")
 		mistakes = append(mistakes, err)
 		said.WriteString(text)
 	}

@@ -215,7 +215,8 @@ func (s *Site) Publish(
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("publish", format, &err)
 	r := rollout{
 		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		source: fluxSource, kustomization: fluxKustomization,

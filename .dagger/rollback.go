@@ -171,7 +171,8 @@ func (s *Site) Rollback(
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("rollback", format, &err)
 	r := rollout{
 		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		source: fluxSource, kustomization: fluxKustomization,
@@ -280,7 +281,8 @@ func (s *Site) History(
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("history", format, &err)
 	r := rollout{castle: s.Castle, cluster: cluster}
 	if err := r.describe(ctx); err != nil {
 		return "", err

@@ -68,7 +68,8 @@ func (m *Castle) WaitBlog(
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
-) (string, error) {
+) (_ string, err error) {
+	defer ended("wait-blog", format, &err)
 	r := rollout{
 		castle: m, wait: true, timeout: timeout, cluster: m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,

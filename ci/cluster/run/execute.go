@@ -28,7 +28,8 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.err }
 
-// Execute runs a command as one run: locked, its steps shown as they happen, its time line written also when it failed.
+// Execute runs a command as one run: locked, its steps shown as they happen, its time line written also when it failed, as it is
+// in the result then.
 func (c *Cluster) Execute(ctx context.Context, command string, do func(context.Context, *Record) error) (*Result, error) {
 	record, err := c.begin(command)
 	if err != nil {
@@ -57,10 +58,7 @@ func (c *Cluster) Execute(ctx context.Context, command string, do func(context.C
 	recordErr = errors.Join(recordErr, <-shown)
 	made, timelineErr := c.writeTimeline(record)
 	recordErr = errors.Join(recordErr, timelineErr, record.end())
-	if err != nil {
-		return nil, errors.Join(err, recordErr)
-	}
-	return &Result{Command: command, Cluster: c.Description.Name, Timeline: made, Outputs: outputs.Of(c.Description)}, recordErr
+	return &Result{Command: command, Cluster: c.Description.Name, Timeline: made, Outputs: outputs.Of(c.Description)}, errors.Join(err, recordErr)
 }
 
 // resume is the command that goes on after a failure.

@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 
@@ -83,14 +84,20 @@ func (c *clusterFlags) create() *cobra.Command {
 	var options create.Options
 	command := c.on("create", "Bring the cluster up, or on from where an earlier run ended", func(cmd *cobra.Command, on *run.Cluster) error {
 		result, err := create.Execute(cmd.Context(), on, options)
-		if err != nil {
-			return err
-		}
-		return format.Print(cmd, result)
+		return printRun(cmd, format, result, err)
 	})
 	command.Flags().BoolVar(&options.PullAhead, "pull-ahead", true, "have the machines pull the layers' images as soon as they run, before the layers install them")
 	format.Add(command)
 	return command
+}
+
+// printRun prints what a run led to, also that of one that failed: there, a person has read the steps, and a program or a job's
+// summary has nothing else.
+func printRun(cmd *cobra.Command, format cli.Format, result *run.Result, err error) error {
+	if result == nil || err != nil && format.IsText() {
+		return err
+	}
+	return errors.Join(err, format.Print(cmd, result))
 }
 
 func (c *clusterFlags) plan() *cobra.Command {
@@ -137,10 +144,7 @@ func (c *clusterFlags) destroy() *cobra.Command {
 	var options destroy.Options
 	command := c.on("destroy", "Remove the cluster, and make sure that nothing is left", func(cmd *cobra.Command, on *run.Cluster) error {
 		result, err := destroy.Execute(cmd.Context(), on, options)
-		if err != nil {
-			return err
-		}
-		return format.Print(cmd, result)
+		return printRun(cmd, format, result, err)
 	})
 	command.Flags().StringVar(&options.Confirm, "confirm", "", "the cluster's name")
 	format.Add(command)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,9 @@ func (f *Format) String() string { return f.name }
 
 // Type is how the help calls the flag's value.
 func (f *Format) Type() string { return "string" }
+
+// IsText says that the result is for a person.
+func (f *Format) IsText() bool { return strings.EqualFold(f.name, "text") }
 
 // Set takes the flag's value.
 func (f *Format) Set(text string) error {

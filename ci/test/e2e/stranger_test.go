@@ -136,4 +136,16 @@ func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a call that fails has its report, too", func(t *testing.T) {
+		done := of("publish-blog", "--source=.", "--format=JSON")
+		var report struct {
+			Failed   bool
+			Error    string
+			ExitCode int
+		}
+		_, text, _ := strings.Cut(done.stderr, "\nStdout:\n")
+		if err := json.Unmarshal([]byte(text), &report); done.err == nil || err != nil || !report.Failed || !strings.Contains(report.Error, "--site") || report.ExitCode != 1 {
+			t.Errorf("%v, %v: %+v in\n%s", done.err, err, report, done.stderr)
+		}
+	})
 }

@@ -3,10 +3,13 @@
 package scenarios
 
 import (
+	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/cluster/run"
 )
 
 // Layers' folders.
@@ -98,7 +101,11 @@ func TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on("clone-fails=524")
-	w.castle("create").failsWith("layer platform failed", "free space in thin pool pve/data reached threshold", resumes)
+	failed := w.castle("create", "--format=json").failsWith("layer platform failed", "free space in thin pool pve/data reached threshold", resumes)
+	var result run.Result
+	if err := json.Unmarshal(failed.stdout.Bytes(), &result); err != nil || result.Timeline.Failure == nil || result.Timeline.Failure.Layer != "platform" {
+		t.Errorf("%v: the result of the failed run is\n%s", err, failed.stdout.String())
+	}
 	for _, vm := range w.vms() {
 		if vm.ID == 524 {
 			t.Errorf("the VM that could not be cloned is there: %+v", vm)
