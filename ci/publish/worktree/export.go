@@ -58,6 +58,24 @@ func Publishable(ctx context.Context, options Options, dest string) (commit Comm
 	return c.commit, site, cmp.Or(inspected, exported)
 }
 
+// Part writes what HEAD holds at some paths of the repository, each a file or a folder, to dest, which is to be there and empty.
+// What is missing is left out, as are symbolic links and submodules; a Git LFS pointer stays one.
+func Part(ctx context.Context, dir, dest string, paths ...string) error {
+	r, err := openRepository(ctx, dir)
+	if err != nil {
+		return err
+	}
+	entries, err := r.listTree(ctx, true, "HEAD", paths...)
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.kind != "blob" || e.mode == modeSymlink })
+	for i := range entries {
+		entries[i].source = entries[i].path
+	}
+	return write(ctx, entries, dest, time.Now())
+}
+
 func (c committed) export(ctx context.Context, dest string) (site string, err error) {
 	if err := refuse(slices.Concat(c.submodules, c.problems)...); err != nil {
 		return "", err

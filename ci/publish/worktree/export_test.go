@@ -99,6 +99,29 @@ func TestAnExportHoldsTheCommitAndNothingElse(t *testing.T) {
 	})
 }
 
+func TestAPartOfTheCommitIsWhatHEADHoldsThere(t *testing.T) {
+	r := newRepo(t)
+	r.write(".github/workflows/a.yml", "on: push\n")
+	r.write("netlify.toml", "[build]\n")
+	r.must(os.Symlink("netlify.toml", r.path(".hugo-version")))
+	r.commit("More")
+	r.write("netlify.toml", "changed\n")
+	r.write("blog/.hugo-version", "untracked\n")
+	dest := t.TempDir()
+	r.must(Part(t.Context(), r.dir, dest, "netlify.toml", ".hugo-version", ".github/workflows", "blog/.hugo-version", "blog/hugo.yaml", "missing"))
+	found := map[string]string{}
+	r.must(fs.WalkDir(os.DirFS(dest), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			content, err := os.ReadFile(filepath.Join(dest, name))
+			found[name] = string(content)
+			return err
+		}
+		return err
+	}))
+	expectFiles(t, found, map[string]string{".github/workflows/a.yml": "on: push\n", "netlify.toml": "[build]\n", "blog/hugo.yaml": "title: Blog\n"})
+	r.must(Part(t.Context(), r.dir, t.TempDir(), "missing"))
+}
+
 func TestACleanTreeIsInspectedAndExportedAtOnce(t *testing.T) {
 	r := newRepo(t)
 	r.addTheme()

@@ -38,27 +38,33 @@ func (e *FileError) Error() string { return e.Name + ": " + e.Err.Error() }
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Load reads the files that matter among those of a site, which names lists by their paths in the site's folder, with slashes.
-// One that cannot be decoded is a *FileError; errors of read are returned as they are.
-func Load(names []string, read func(name string) ([]byte, error)) (Config, error) {
-	config := Config{}
-	for _, name := range topNames {
-		if slices.Contains(names, name) {
-			if err := config.add(name, nil, read); err != nil {
-				return nil, err
-			}
-			break
-		}
+// Paths are the files and folders of a site that may hold its configuration.
+func Paths() []string { return slices.Concat(topNames, folders) }
+
+// Files are those that matter among the files of a site, which names lists by their paths in the site's folder, with slashes:
+// in the order in which later settings win.
+func Files(names []string) []string {
+	var files []string
+	if i := slices.IndexFunc(topNames, func(name string) bool { return slices.Contains(names, name) }); i >= 0 {
+		files = append(files, topNames[i])
 	}
 	names = slices.Sorted(slices.Values(names))
 	for _, folder := range folders {
 		for _, name := range names {
-			if !strings.HasPrefix(name, folder+"/") || !slices.Contains(extensions, path.Ext(name)) {
-				continue
+			if strings.HasPrefix(name, folder+"/") && slices.Contains(extensions, path.Ext(name)) {
+				files = append(files, name)
 			}
-			if err := config.add(name, keyOf(name), read); err != nil {
-				return nil, err
-			}
+		}
+	}
+	return files
+}
+
+// Load reads the Files among names. One that cannot be decoded is a *FileError; errors of read are returned as they are.
+func Load(names []string, read func(name string) ([]byte, error)) (Config, error) {
+	config := Config{}
+	for _, name := range Files(names) {
+		if err := config.add(name, keyOf(name), read); err != nil {
+			return nil, err
 		}
 	}
 	return config, nil
@@ -66,6 +72,15 @@ func Load(names []string, read func(name string) ([]byte, error)) (Config, error
 
 // LoadFS is Load on a site that is a file system.
 func LoadFS(site fs.FS) (Config, error) {
+	names, err := FilesFS(site)
+	if err != nil {
+		return nil, err
+	}
+	return Load(names, func(name string) ([]byte, error) { return fs.ReadFile(site, name) })
+}
+
+// FilesFS is Files on a site that is a file system.
+func FilesFS(site fs.FS) ([]string, error) {
 	var names []string
 	for _, name := range topNames {
 		if info, err := fs.Stat(site, name); err == nil && !info.IsDir() {
@@ -86,7 +101,7 @@ func LoadFS(site fs.FS) (Config, error) {
 			return nil, err
 		}
 	}
-	return Load(names, func(name string) ([]byte, error) { return fs.ReadFile(site, name) })
+	return Files(names), nil
 }
 
 var extensions = []string{".toml", ".yaml", ".yml", ".json"}
