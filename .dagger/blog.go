@@ -22,6 +22,7 @@ type blog struct {
 	source  *dagger.Directory
 	path    string
 	headers string // that the image is to send
+	asked   hugoVersion
 	timer   *timer
 }
 
@@ -34,6 +35,8 @@ type commit struct {
 	Detached bool   `json:"detached"`
 	// Site is the site's path in the exported folder.
 	Site string `json:"site"`
+	// Hugo is the version that builds the site.
+	Hugo hugoVersion `json:"hugo"`
 	// Packages says that npm packages are to be installed before the build.
 	Packages bool `json:"packages"`
 }
@@ -70,9 +73,14 @@ func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
 	if err := b.checkHeaders(ctx, container); err != nil {
 		return nil, err
 	}
+	hugo, err := b.castle.entry("hugo")
+	if err != nil {
+		return nil, err
+	}
 	out, err := container.
 		WithMountedDirectory("/source", b.source).
-		WithExec([]string{publishProgram, "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty)}).
+		WithExec([]string{publishProgram, "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty),
+			"--hugo=" + b.asked.Version, "--hugo-from=" + b.asked.From, "--hugo-default=" + versionOf(hugo)}).
 		Directory(made).
 		Sync(ctx)
 	if err != nil {
@@ -126,18 +134,28 @@ func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (*expor
 	if err := b.reachable(ctx, export, access); err != nil {
 		return nil, nil, err
 	}
-	public, err := b.hugo(ctx, export, at.BaseURL)
+	site, err := b.hugo(ctx, export, at.BaseURL)
 	if err != nil {
 		return nil, nil, err
 	}
-	built, err := b.image(ctx, export, public, serving{port: at.Port, baseURL: at.BaseURL, platforms: at.Platforms})
-	return export, built, err
+	built, err := b.image(ctx, export, site.public, serving{port: at.Port, baseURL: at.BaseURL, platforms: at.Platforms})
+	if err != nil {
+		return nil, nil, err
+	}
+	built.warnings = site.warnings
+	return export, built, nil
+}
+
+// builtSite is what Hugo built, and what castle warns of, for the report.
+type builtSite struct {
+	public   *dagger.Directory
+	warnings *dagger.File
 }
 
 // hugo builds the site. Modules, processed images and fetched resources are
 // kept between runs of the same version of Hugo.
-func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagger.Directory, error) {
-	entry, err := b.castle.entry("hugo")
+func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*builtSite, error) {
+	entry, err := b.castle.hugoEntry(export.Hugo)
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +166,13 @@ func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*dagg
 }
 
 // hugoAnew builds the site with nothing that an earlier build left.
-func (b blog) hugoAnew(ctx context.Context, export *exported) (*dagger.Directory, error) {
+func (b blog) hugoAnew(ctx context.Context, export *exported) (*builtSite, error) {
 	return b.build(ctx, export, "", uncached)
 }
 
-func (b blog) build(ctx context.Context, export *exported, baseURL string, caches dagger.WithContainerFunc) (*dagger.Directory, error) {
+func (b blog) build(ctx context.Context, export *exported, baseURL string, caches dagger.WithContainerFunc) (*builtSite, error) {
 	defer b.timer.step("build the site with Hugo")()
-	hugo, err := b.castle.image("hugo", "")
+	hugo, _, err := b.castle.hugoImage(ctx, export.Hugo)
 	if err != nil {
 		return nil, err
 	}
@@ -166,12 +184,18 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 	if export.Packages {
 		folder = folder.WithDirectory(export.Site, nodeModules(hugo, export))
 	}
-	return hugo.
+	public, warnings := path.Join(made, "public"), path.Join(made, "warnings.json")
+	out, err := hugo.
 		With(caches).
 		WithMountedDirectory("/export", folder).
-		WithExec([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + made, "--base-url=" + baseURL}).
+		WithExec([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + public,
+			"--base-url=" + baseURL, "--hugo-from=" + export.Hugo.From, "--warnings-out=" + warnings}).
 		Directory(made).
 		Sync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &builtSite{public: out.Directory("public"), warnings: out.File("warnings.json")}, nil
 }
 
 // nodeModules is a folder with the npm packages that the site's lock file pins,
@@ -195,10 +219,11 @@ type serving struct {
 }
 
 // assembled is an OCI layout, one image or an index over several platforms, and
-// the report of the headers that it sends.
+// the reports of the headers that it sends and of what the build warned of.
 type assembled struct {
-	layout  *dagger.Directory
-	headers *dagger.File
+	layout   *dagger.Directory
+	headers  *dagger.File
+	warnings *dagger.File
 }
 
 // image puts the built site on top of nginx.
@@ -211,11 +236,7 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 	if len(as.platforms) == 0 {
 		as.platforms = []dagger.Platform{""} // the engine's own
 	}
-	hugo, err := b.castle.image("hugo", "")
-	if err != nil {
-		return nil, err
-	}
-	hugoName, err := hugo.ImageRef(ctx)
+	_, hugoName, err := b.castle.hugoImage(ctx, export.Hugo)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,10 @@ func (m *Castle) CheckBlog(
 	// The Hugo site's folder in the source; "." for its root.
 	// +optional
 	path string,
+	// The version of Hugo, such as 0.148.1. Default: what the repository names,
+	// else castle's own.
+	// +optional
+	hugo string,
 	// The languages that every page must exist in. Default: those that the
 	// site's own pages announce.
 	// +optional
@@ -63,7 +67,7 @@ func (m *Castle) CheckBlog(
 	format Format,
 ) (_ string, err error) {
 	defer ended("check-blog", format, &err)
-	check := blogCheck{site: m.siteToBuild(source, site, path, headers), languages: languages, ignore: ignore}
+	check := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers), languages: languages, ignore: ignore}
 	look := check.command
 	switch {
 	case browser && twice:
@@ -102,6 +106,10 @@ func (m *Castle) BlogFindings(
 	// The Hugo site's folder in the source; "." for its root.
 	// +optional
 	path string,
+	// The version of Hugo, such as 0.148.1. Default: what the repository names,
+	// else castle's own.
+	// +optional
+	hugo string,
 	// The languages that every page must exist in. Default: those that the
 	// site's own pages announce.
 	// +optional
@@ -113,7 +121,7 @@ func (m *Castle) BlogFindings(
 	// +optional
 	headers string,
 ) (*dagger.File, error) {
-	check := blogCheck{site: m.siteToBuild(source, site, path, headers), languages: languages, ignore: ignore}
+	check := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers), languages: languages, ignore: ignore}
 	return check.file(ctx, "--report-only", "--out="+made+".json")
 }
 
@@ -130,6 +138,10 @@ func (m *Castle) BlogBaseline(
 	// The Hugo site's folder in the source; "." for its root.
 	// +optional
 	path string,
+	// The version of Hugo, such as 0.148.1. Default: what the repository names,
+	// else castle's own.
+	// +optional
+	hugo string,
 	// The languages that every page must exist in. Default: those that the
 	// site's own pages announce.
 	// +optional
@@ -141,7 +153,7 @@ func (m *Castle) BlogBaseline(
 	// +optional
 	headers string,
 ) (*dagger.File, error) {
-	check := blogCheck{site: m.siteToBuild(source, site, path, headers), languages: languages, ignore: ignore}
+	check := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers), languages: languages, ignore: ignore}
 	return check.file(ctx, "--write-baseline="+made+".json")
 }
 
@@ -159,6 +171,10 @@ func (m *Castle) BlogScreenshots(
 	// The Hugo site's folder in the source; "." for its root.
 	// +optional
 	path string,
+	// The version of Hugo, such as 0.148.1. Default: what the repository names,
+	// else castle's own.
+	// +optional
+	hugo string,
 	// The headers that the site is published with.
 	// +optional
 	headers string,
@@ -166,7 +182,7 @@ func (m *Castle) BlogScreenshots(
 	// +optional
 	offline bool,
 ) (*dagger.Directory, error) {
-	container, args, err := blogCheck{site: m.siteToBuild(source, site, path, headers)}.browse(ctx, offline)
+	container, args, err := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers)}.browse(ctx, offline)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +194,8 @@ func (m *Castle) BlogScreenshots(
 }
 
 // siteToBuild is a site of which no more is asked than that it can be built.
-func (m *Castle) siteToBuild(source *dagger.Directory, name, path, headers string) *Site {
-	return &Site{Castle: m, Source: source, Given: given(flag{"site", name}, flag{"path", path}, flag{"headers", headers})}
+func (m *Castle) siteToBuild(source *dagger.Directory, name, path, hugo, headers string) *Site {
+	return &Site{Castle: m, Source: source, Given: given(flag{"site", name}, flag{"path", path}, flag{"hugo", hugo}, flag{"headers", headers})}
 }
 
 // blogCheck is a check of the site as it stands, uncommitted changes included.
@@ -214,7 +230,7 @@ func (c blogCheck) exported(ctx context.Context) (blog, *exported, error) {
 	if err != nil {
 		return blog{}, nil, err
 	}
-	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, timer: newTimer()}
+	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, asked: at.hugo(), timer: newTimer()}
 	export, err := blog.export(ctx, true)
 	return blog, export, plain(err)
 }
@@ -225,8 +241,11 @@ func (c blogCheck) build(ctx context.Context) (blog, *exported, *dagger.Director
 	if err != nil {
 		return blog, nil, nil, err
 	}
-	public, err := blog.hugo(ctx, export, "")
-	return blog, export, public, plain(err)
+	built, err := blog.hugo(ctx, export, "")
+	if err != nil {
+		return blog, nil, nil, plain(err)
+	}
+	return blog, export, built.public, nil
 }
 
 // browse is the container with the browser, which reaches the site's image, and
@@ -272,11 +291,11 @@ func (c blogCheck) compare(ctx context.Context) (*dagger.Container, []string, er
 	}
 	// One after the other, so that the clock goes on in between.
 	for _, name := range []string{"/first", "/second"} {
-		public, err := blog.hugoAnew(ctx, export)
+		built, err := blog.hugoAnew(ctx, export)
 		if err != nil {
 			return nil, nil, plain(err)
 		}
-		container = container.WithMountedDirectory(name, public)
+		container = container.WithMountedDirectory(name, built.public)
 	}
 	return container, []string{publishProgram, "compare", "--first=/first", "--second=/second"}, nil
 }

@@ -46,6 +46,11 @@ func (m *Castle) image(key string, platform dagger.Platform) (*dagger.Container,
 	if err != nil {
 		return nil, err
 	}
+	return m.from(entry, platform)
+}
+
+// from starts a container from the image of an entry.
+func (m *Castle) from(entry imageEntry, platform dagger.Platform) (*dagger.Container, error) {
 	reference, err := m.reference(entry)
 	if err != nil {
 		return nil, err

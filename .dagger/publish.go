@@ -51,6 +51,10 @@ func (m *Castle) PublishBlog(
 	// The Hugo site's folder in the source; "." for its root.
 	// +optional
 	path string,
+	// The version of Hugo, such as 0.148.1. Default: what the repository names,
+	// else castle's own.
+	// +optional
+	hugo string,
 	// The image's repository.
 	// +optional
 	image string,
@@ -175,7 +179,7 @@ func (m *Castle) PublishBlog(
 	format Format,
 ) (string, error) {
 	return m.
-		Site(source, site, path, image, tagPrefix, platforms, port, baseUrl, headers, registryUsername, registryPassword, registryService,
+		Site(source, site, path, hugo, image, tagPrefix, platforms, port, baseUrl, headers, registryUsername, registryPassword, registryService,
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
 		Publish(ctx, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
@@ -236,7 +240,7 @@ func (s *Site) Publish(
 	if err != nil {
 		return "", err
 	}
-	b.path, b.headers = at.Path, at.Headers
+	b.path, b.headers, b.asked = at.Path, at.Headers, at.hugo()
 	g := &goal{settings: at, token: s.GitToken}
 
 	// The site is built while the cluster is asked for its description, and
@@ -264,12 +268,13 @@ func (s *Site) Publish(
 		return "", err
 	}
 
-	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--tag-prefix=" + g.TagPrefix},
+	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix},
 		b.timer.all(), g.flags())
 	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), s.commit(g.settings, pushBranch, dryRun), format, func(container *dagger.Container) *dagger.Container {
 		return container.
 			WithMountedFile("/commit.json", export.file).
 			WithMountedFile("/headers.json", built.headers).
+			WithMountedFile("/warnings.json", built.warnings).
 			WithMountedDirectory("/image", built.layout)
 	})
 }

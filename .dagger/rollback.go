@@ -129,7 +129,7 @@ func (m *Castle) RollbackBlog(
 	format Format,
 ) (string, error) {
 	return m.
-		Site(source, site, "", image, "", nil, 0, "", "", registryUsername, registryPassword, registryService,
+		Site(source, site, "", "", image, "", nil, 0, "", "", registryUsername, registryPassword, registryService,
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, nil, gitopsService).
 		Rollback(ctx, to, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
@@ -261,7 +261,7 @@ func (m *Castle) History(
 	format Format,
 ) (string, error) {
 	return m.
-		Site(source, site, "", image, "", nil, 0, "", "", "", nil, nil, gitopsUrl, gitopsBranch, manifestPath, container, resource, "", false, "", "", nil,
+		Site(source, site, "", "", image, "", nil, 0, "", "", "", nil, nil, gitopsUrl, gitopsBranch, manifestPath, container, resource, "", false, "", "", nil,
 			gitToken, sshAgent, knownHosts, nil, gitopsService).
 		History(ctx, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), limit, format)
 }

@@ -24,6 +24,10 @@ func (m *Castle) PreviewBlog(
 	// The Hugo site's folder in the source; "." for its root.
 	// +optional
 	path string,
+	// The version of Hugo, such as 0.148.1. Default: what the repository names,
+	// else castle's own.
+	// +optional
+	hugo string,
 	// The base URL to build for.
 	// +default="http://localhost:8080/"
 	baseUrl string,
@@ -39,20 +43,20 @@ func (m *Castle) PreviewBlog(
 	// +optional
 	headers string,
 ) (*dagger.Service, error) {
-	at, err := m.siteToBuild(source, site, path, headers).settings(ctx, forBuild)
+	at, err := m.siteToBuild(source, site, path, hugo, headers).settings(ctx, forBuild)
 	if err != nil {
 		return nil, err
 	}
-	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, timer: newTimer()}
+	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, asked: at.hugo(), timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
 	if err != nil {
 		return nil, plain(err)
 	}
-	public, err := blog.hugo(ctx, export, baseUrl)
+	output, err := blog.hugo(ctx, export, baseUrl)
 	if err != nil {
 		return nil, plain(err)
 	}
-	built, err := blog.image(ctx, export, public, serving{port: port, baseURL: baseUrl})
+	built, err := blog.image(ctx, export, output.public, serving{port: port, baseURL: baseUrl})
 	if err != nil {
 		return nil, plain(err)
 	}

@@ -55,6 +55,10 @@ func (m *Castle) Site(
 	// The Hugo site's folder in the source; "." for its root.
 	// +optional
 	path string,
+	// The version of Hugo, such as 0.148.1. Default: what the repository names,
+	// else castle's own.
+	// +optional
+	hugo string,
 	// The image's repository.
 	// +optional
 	image string,
@@ -133,7 +137,7 @@ func (m *Castle) Site(
 	gitopsService *dagger.Service,
 ) *Site {
 	args := given(
-		flag{"site", name}, flag{"path", path}, flag{"image", image}, flag{"tag-prefix", tagPrefix}, flag{"base-url", baseUrl}, flag{"headers", headers},
+		flag{"site", name}, flag{"path", path}, flag{"hugo", hugo}, flag{"image", image}, flag{"tag-prefix", tagPrefix}, flag{"base-url", baseUrl}, flag{"headers", headers},
 		flag{"registry-username", registryUsername}, flag{"gitops-url", gitopsUrl}, flag{"gitops-branch", gitopsBranch}, flag{"manifest", manifestPath},
 		flag{"container", container}, flag{"resource", resource}, flag{"deployment", deployment},
 		flag{"author-name", authorName}, flag{"author-email", authorEmail},
@@ -160,6 +164,8 @@ type settings struct {
 	Path       string            `json:"path"`
 	Image      string            `json:"image"`
 	TagPrefix  string            `json:"tagPrefix"`
+	Hugo       string            `json:"hugo"`
+	HugoFrom   string            `json:"hugoFrom"`
 	Platforms  []dagger.Platform `json:"platforms"`
 	Port       int               `json:"port"`
 	BaseURL    string            `json:"baseURL"`
@@ -177,6 +183,9 @@ type settings struct {
 
 	RegistryUsername string `json:"registryUsername"`
 }
+
+// hugo is the version that the call or castle.yaml asks for; its Version is empty where neither does.
+func (s *settings) hugo() hugoVersion { return hugoVersion{Version: s.Hugo, From: s.HugoFrom} }
 
 // What a call cannot do without: the site alone, its image too, or the manifest
 // that names the image as well.

@@ -11,6 +11,7 @@ import (
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
 	"tazlab.net/castle/ci/publish/report"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/worktree"
 )
 
@@ -18,6 +19,8 @@ import (
 type Options struct {
 	// Commit is what the image was built from.
 	Commit worktree.Commit
+	// Hugo is the version that built the site, for the report.
+	Hugo hugoversion.Choice
 	// Layout is the OCI layout that holds the image or index.
 	Layout string
 	// Image is the image's repository; its tag is TagPrefix and the commit's abbreviated SHA.
@@ -46,6 +49,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		Warnings: o.Warnings,
 		Source:   report.Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
 		Image:    report.Image{Repository: o.Image, Tag: tag},
+		Hugo:     o.Hugo,
 		Headers:  o.Headers,
 		Steps:    o.Steps,
 	}

@@ -210,6 +210,9 @@ func (r *Reader) value(target reflect.Value, node *yaml.Node, path string) {
 		case node.Kind != yaml.ScalarNode:
 			fail("must be text")
 			return
+		case node.Tag != "!!str" && !r.Facts.Of(path).fits(node.Value):
+			fail("%q is not %s", node.Value, r.Facts.Of(path).What) // in quotes it would not be either
+			return
 		case node.Tag != "!!str":
 			fail("must be text; put it in quotes: %q", node.Value)
 			return

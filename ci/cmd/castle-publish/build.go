@@ -1,10 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/hugobuild"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
 
 func newNodeModulesCommand() *cobra.Command {
@@ -28,13 +34,18 @@ func newNodeModulesCommand() *cobra.Command {
 
 func newBuildCommand() *cobra.Command {
 	var options hugobuild.Options
+	var warningsOut string
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the site with Hugo; say in a line what it lacks",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Log = cmd.ErrOrStderr()
-			return hugobuild.Build(cmd.Context(), options)
+			warning, err := hugobuild.Build(cmd.Context(), options)
+			if err != nil || warningsOut == "" {
+				return err
+			}
+			return writeWarnings(warningsOut, warning)
 		},
 	}
 	flags := command.Flags()
@@ -42,6 +53,32 @@ func newBuildCommand() *cobra.Command {
 	flags.StringVar(&options.Out, "out", "", "the folder to write to")
 	flags.StringVar(&options.Cache, "cache", "", "the folder for Hugo's caches")
 	flags.StringVar(&options.BaseURL, "base-url", "", "instead of the configuration's")
+	flags.StringVar(&options.From, "hugo-from", hugoversion.Default, "who asks for this version of Hugo")
+	flags.StringVar(&warningsOut, "warnings-out", "", "a file to write to what is worth mending, for publish")
 	cli.Require(command, "site", "out", "cache")
 	return command
+}
+
+// writeWarnings writes a list of sentences, empty ones left out.
+func writeWarnings(name string, warnings ...string) error {
+	said := slices.DeleteFunc(warnings, func(warning string) bool { return warning == "" })
+	data, err := json.Marshal(said)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, data, 0o644)
+}
+
+func readWarnings(name string) (warnings []string, err error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the build's warnings: %w", err)
+	}
+	if err := json.Unmarshal(data, &warnings); err != nil {
+		return nil, fmt.Errorf("%s is not what castle-publish build writes: %w", name, err)
+	}
+	return warnings, nil
 }

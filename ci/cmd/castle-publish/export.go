@@ -13,6 +13,7 @@ import (
 
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/hugobuild"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/sitesettle"
 	"tazlab.net/castle/ci/publish/worktree"
 )
@@ -23,6 +24,8 @@ type exported struct {
 	// Path is the site's in the commit, Site in the folder beside commit.json.
 	Path string `json:"path"`
 	Site string `json:"site"`
+	// Hugo is the version that builds the site.
+	Hugo hugoversion.Choice `json:"hugo,omitzero"`
 	// Packages says that npm packages are to be installed before the build.
 	Packages bool `json:"packages,omitempty"`
 	// Warnings say what in the site is worth mending, one sentence each.
@@ -31,7 +34,8 @@ type exported struct {
 
 func newExportCommand() *cobra.Command {
 	var source worktree.Options
-	var out string
+	var out, hugoDefault string
+	var asked hugoversion.Choice
 	var dirty bool
 	command := &cobra.Command{
 		Use:   "export",
@@ -44,6 +48,9 @@ func newExportCommand() *cobra.Command {
 			}
 			made, err := export(cmd.Context(), source, filepath.Join(out, "work"))
 			if err != nil {
+				return err
+			}
+			if made.Hugo, err = resolveHugo(cmd.Context(), source, made.SHA != uncommitted, asked, hugoDefault); err != nil {
 				return err
 			}
 			if made.Warnings, err = sitesettle.Settle(made.Site, made.Time); err != nil {
@@ -67,6 +74,9 @@ func newExportCommand() *cobra.Command {
 	flags.StringVar(&source.Dir, "source", ".", "the Git working tree")
 	flags.StringVar(&source.Subdir, "path", ".", "the Hugo site's folder in it")
 	flags.StringVar(&out, "out", "", "the folder to write to")
+	flags.StringVar(&asked.Version, "hugo", "", "the version of Hugo, before what the commit says")
+	flags.StringVar(&asked.From, "hugo-from", "--hugo", "who asks for it")
+	flags.StringVar(&hugoDefault, "hugo-default", "", "the version of Hugo where nobody asks for any")
 	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's folder as it is, for a look at it")
 	cli.Require(command, "out")
 	return command
@@ -77,6 +87,26 @@ func export(ctx context.Context, source worktree.Options, dest string) (exported
 	return exported{Commit: commit, Site: site}, err
 }
 
+// resolveHugo finds the version of Hugo in the commit, as Git has it, or else in the folder as it is.
+func resolveHugo(ctx context.Context, source worktree.Options, committed bool, asked hugoversion.Choice, fallback string) (hugoversion.Choice, error) {
+	folder := source.Dir
+	if committed {
+		part, err := os.MkdirTemp("", "castle-hugo-*")
+		if err != nil {
+			return hugoversion.Choice{}, err
+		}
+		defer os.RemoveAll(part)
+		if err := worktree.Part(ctx, source.Dir, part, hugoversion.Paths(source.Subdir)...); err != nil {
+			return hugoversion.Choice{}, err
+		}
+		folder = part
+	}
+	return hugoversion.Resolve(os.DirFS(folder), source.Subdir, asked, fallback)
+}
+
+// uncommitted stands where else a commit's SHA does.
+const uncommitted = "uncommitted"
+
 // exportDirty takes a clean tree's commit, as publishing does, and else the site's folder as it is. That names no
 // commit; its time is any that is always the same.
 func exportDirty(ctx context.Context, source worktree.Options, dest string) (exported, error) {
@@ -86,7 +116,7 @@ func exportDirty(ctx context.Context, source worktree.Options, dest string) (exp
 	if err := os.RemoveAll(dest); err != nil {
 		return exported{}, err
 	}
-	commit := worktree.Commit{SHA: "uncommitted", Short: "uncommitted", Time: time.Unix(1, 0).UTC()}
+	commit := worktree.Commit{SHA: uncommitted, Short: uncommitted, Time: time.Unix(1, 0).UTC()}
 	site := filepath.Join(source.Dir, source.Subdir)
 	if info, err := os.Stat(site); err != nil || !info.IsDir() {
 		return exported{}, fmt.Errorf("%s has no folder %s: name the Hugo site's folder with --path", source.Dir, source.Subdir)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ func newPublishCommand() *cobra.Command {
 	var manifest manifestFlags
 	var options publish.Options
 	var result resultFlags
-	var commitFile, headersFile, began string
+	var commitFile, headersFile, warningsFile, began string
 	var steps []string
 	command := &cobra.Command{
 		Use:   "publish",
@@ -26,7 +27,11 @@ func newPublishCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options.Commit, options.Warnings = commit.Commit, commit.Warnings
+			built, err := readWarnings(warningsFile)
+			if err != nil {
+				return err
+			}
+			options.Commit, options.Hugo, options.Warnings = commit.Commit, commit.Hugo, slices.Concat(commit.Warnings, built)
 			if options.Headers, err = report.ReadHeaders(headersFile); err != nil {
 				return err
 			}
@@ -63,6 +68,7 @@ func newPublishCommand() *cobra.Command {
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.StringVar(&options.Layout, "layout", "", "the image's OCI layout")
 	flags.StringVar(&headersFile, "headers-report", "", "the image's headers, for the report")
+	flags.StringVar(&warningsFile, "warnings", "", "the build's warnings, for the report")
 	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
 	addRegistryFlags(command, &options.Registry)
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")

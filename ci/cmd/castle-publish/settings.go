@@ -42,6 +42,7 @@ func newSettingsCommand() *cobra.Command {
 		{&flags.Path, "path", "the Hugo site's folder"},
 		{&flags.Image, "image", "the image's repository"},
 		{&flags.TagPrefix, "tag-prefix", "what stands before the SHA in the tag"},
+		{&flags.Hugo, "hugo", "the version of Hugo"},
 		{&flags.BaseURL, "base-url", "the base URL"},
 		{&flags.Headers, "headers", "the security headers"},
 		{&flags.GitOpsURL, "gitops-url", "the GitOps repository"},

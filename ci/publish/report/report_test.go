@@ -8,6 +8,7 @@ import (
 
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/base/rendering/renderingtest"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
 
 const (
@@ -73,6 +74,9 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 		},
 		"dry-run-nothing-to-do": func(r *Result) {
 			r.DryRun, r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = true, false, true, 0, unchanged(r.GitOps)
+		},
+		"hugo": func(r *Result) {
+			r.Hugo = hugoversion.Choice{Version: "0.148.1", From: "module.hugoVersion.max of blog/hugo.toml"}
 		},
 		"rolled-back": rolledBack,
 		"headers-fitted": func(r *Result) {

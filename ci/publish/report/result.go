@@ -10,6 +10,7 @@ import (
 
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/gitops"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
 
 // Result is what a publish did, or in a dry run what it would do. Its JSON form is part of the interface: fields are
@@ -23,6 +24,8 @@ type Result struct {
 	Source   Source `json:"source"`
 	Image    Image  `json:"image"`
 	GitOps   GitOps `json:"gitops"`
+	// Hugo is the version that built the site, and who asked for it.
+	Hugo hugoversion.Choice `json:"hugo,omitzero"`
 	// Headers are there where it is known what the image sends.
 	Headers *Headers `json:"headers,omitempty"`
 	// Rollout is there where it was waited for.
@@ -176,6 +179,9 @@ func (r Result) rows() []row {
 			commit += fmt.Sprintf(" (pushed at attempt %d, others were faster)", r.GitOps.Attempts)
 		}
 		rows = append(rows, row{"gitops commit", commit})
+	}
+	if r.Hugo.Version != "" {
+		rows = append(rows, row{"hugo", r.Hugo.Version + ", from " + r.Hugo.From})
 	}
 	rows = append(rows, r.Headers.rows()...)
 	if r.Rollout != nil {

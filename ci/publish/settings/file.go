@@ -11,6 +11,7 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/strictyaml"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
@@ -59,6 +60,8 @@ type Site struct {
 	Image string `json:"image"`
 	// What stands before the commit's SHA in the image's tag. Default: the site's name and a hyphen.
 	TagPrefix string `json:"tagPrefix"`
+	// The version of Hugo that builds the site, such as 0.148.1. Default: what the repository names elsewhere, else castle's own.
+	Hugo string `json:"hugo"`
 	// The platforms to publish for, as one index. Default: the engine's own.
 	Platforms []string `json:"platforms"`
 	// The port that nginx listens on. From 1024 on the image runs as any user.
@@ -93,6 +96,7 @@ var facts = strictyaml.Facts{
 	"sites[].path":        {Default: "."},
 	"sites[].image":       {Optional: true, Form: regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._/-]*$`), What: "an image's repository without tag or digest, such as ghcr.io/me/blog"},
 	"sites[].tagPrefix":   {Optional: true, Form: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}$`), What: "the beginning of a tag, such as blog-"},
+	"sites[].hugo":        {Optional: true, Form: hugoversion.Form, What: hugoversion.What},
 	"sites[].platforms":   {Optional: true, Distinct: true},
 	"sites[].platforms[]": {Form: regexp.MustCompile(`^linux/[a-z0-9]+(/v[0-9]+)?$`), What: "a platform, such as linux/arm64"},
 	"sites[].port":        {Default: 80, Least: 1, Most: 65535},
@@ -175,6 +179,7 @@ func (s Site) check(r *strictyaml.Reader, path string) {
 	}
 	form("image", s.Image)
 	form("tagPrefix", s.TagPrefix)
+	form("hugo", s.Hugo)
 	for i, platform := range s.Platforms {
 		form(fmt.Sprintf("platforms[%d]", i), platform)
 		if first := slices.Index(s.Platforms, platform); first < i {

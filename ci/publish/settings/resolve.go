@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
 
 // Cluster is what the description of the named cluster says. It goes before castle.yaml, since it is what that cluster's
@@ -36,6 +38,8 @@ type Settings struct {
 	Path       string   `json:"path"`
 	Image      string   `json:"image"`
 	TagPrefix  string   `json:"tagPrefix"`
+	Hugo       string   `json:"hugo"`     // empty: what the site's own files say
+	HugoFrom   string   `json:"hugoFrom"` // who says it
 	Platforms  []string `json:"platforms"`
 	Port       int      `json:"port"`
 	BaseURL    string   `json:"baseURL"`
@@ -80,6 +84,7 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 		Path:       cmp.Or(flags.Path, site.Path, facts["sites[].path"].Default.(string)),
 		Image:      image,
 		TagPrefix:  cmp.Or(flags.TagPrefix, site.TagPrefix, name+"-"),
+		Hugo:       cmp.Or(flags.Hugo, site.Hugo),
 		Platforms:  site.Platforms,
 		Port:       cmp.Or(flags.Port, site.Port, facts["sites[].port"].Default.(int)),
 		BaseURL:    cmp.Or(flags.BaseURL, site.BaseURL),
@@ -100,7 +105,21 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 	if len(flags.Platforms) > 0 {
 		s.Platforms = flags.Platforms
 	}
-	return s, s.missing(need)
+	switch {
+	case flags.Hugo != "":
+		s.HugoFrom = "--hugo"
+	case site.Hugo != "":
+		s.HugoFrom = FileName
+	}
+	return s, errors.Join(s.missing(need), checkFlags(flags))
+}
+
+// checkFlags finds what is wrong with flags that a later step would only stumble over.
+func checkFlags(flags Settings) error {
+	if flags.Hugo != "" && !hugoversion.Form.MatchString(flags.Hugo) {
+		return fmt.Errorf("--hugo %q is not %s", flags.Hugo, hugoversion.What)
+	}
+	return nil
 }
 
 // pick finds the site that is meant.

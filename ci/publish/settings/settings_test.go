@@ -20,6 +20,7 @@ sites:
   wiki:
     image: ghcr.io/me/wiki
     tagPrefix: v
+    hugo: 0.148.1
     platforms: [linux/amd64, linux/arm64]
     manifest: apps/wiki.yaml
     headers: strict
@@ -54,6 +55,7 @@ func TestFlagsGoBeforeTheClusterBeforeTheFileBeforeDefaults(t *testing.T) {
 		"the cluster's": {Settings{Site: "blog"}, Cluster{GitOpsURL: "https://c/x.git", GitOpsBranch: "main", Registry: "192.0.2.1:5000"}, with(func(s *Settings) {
 			s.GitOpsURL, s.GitOpsBranch, s.Image = "https://c/x.git", "main", "192.0.2.1:5000/ghcr.io/me/blog"
 		})},
+		"a flag for Hugo": {Settings{Site: "blog", Hugo: "0.150.0"}, Cluster{}, with(func(s *Settings) { s.Hugo, s.HugoFrom = "0.150.0", "--hugo" })},
 		"a flag that is the default of somebody else": {Settings{Site: "blog", GitOpsBranch: "main", Port: 80, Headers: "fitted"}, Cluster{GitOpsBranch: "other"}, with(func(s *Settings) {
 			s.GitOpsBranch, s.Port = "main", 80
 		})},
@@ -62,6 +64,7 @@ func TestFlagsGoBeforeTheClusterBeforeTheFileBeforeDefaults(t *testing.T) {
 		})},
 		"the other site": {Settings{Site: "wiki"}, Cluster{}, with(func(s *Settings) {
 			s.Site, s.Path, s.Image, s.TagPrefix, s.Port, s.Manifest, s.Headers = "wiki", ".", "ghcr.io/me/wiki", "v", 80, "apps/wiki.yaml", "strict"
+			s.Hugo, s.HugoFrom = "0.148.1", "castle.yaml"
 			s.Platforms = []string{"linux/amd64", "linux/arm64"}
 		})},
 	} {
@@ -83,6 +86,10 @@ func TestWhatNobodyNamesIsToldAtOnceWithBothWaysToNameIt(t *testing.T) {
 			"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image",
 			"nothing names the GitOps repository: write gitops.url in the repository's castle.yaml, or give --gitops-url",
 			"nothing names the manifest: write sites.blog.manifest in the repository's castle.yaml, or give --manifest-path",
+		}},
+		"and what is no version": {"", Settings{Hugo: "v0.148"}, ForImage, []string{
+			"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image",
+			`--hugo "v0.148" is not a version of Hugo in three numbers, such as 0.148.1`,
 		}},
 		"only the image is asked for": {"", Settings{}, ForImage, []string{"nothing names the image: write sites.blog.image in the repository's castle.yaml, or give --image"}},
 		"no image is needed":          {"", Settings{}, ForBuild, nil},
@@ -117,7 +124,8 @@ sites:
     platforms: [linux/amd64, linux/amd64, windows]
     manifest: /etc/apps
     headers: "defult-src 'self'"
-  wiki: {deployment: wiki, resource: wiki}
+  wiki: {deployment: wiki, resource: wiki, hugo: v0.148.1}
+  docs: {hugo: 0.148}
 image: me/blog
 clusters: ../terragrunt
 `))
@@ -135,10 +143,12 @@ castle.yaml:9: sites.Blog.platforms[1]: linux/amd64 stands twice; remove one
 castle.yaml:9: sites.Blog.platforms[2]: "windows" is not a platform, such as linux/arm64
 castle.yaml:10: sites.Blog.manifest: "/etc/apps" is not a manifest's path in the repository, such as apps/blog/deployment.yaml
 castle.yaml:11: sites.Blog.headers: headers "defult-src 'self'": want fitted, strict, off, or the text of a Content-Security-Policy such as "default-src 'self'"
+castle.yaml:12: sites.wiki.hugo: "v0.148.1" is not a version of Hugo in three numbers, such as 0.148.1
 castle.yaml:12: sites.wiki.resource: "wiki" is not Kind/name, such as Deployment/blog
 castle.yaml:12: sites.wiki.deployment: "wiki" is not namespace/name, such as blog/hugo-blog
-castle.yaml:13: unknown field "image"; known are gitops, registry, sites, clusters
-castle.yaml:14: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
+castle.yaml:13: sites.docs.hugo: "0.148" is not a version of Hugo in three numbers, such as 0.148.1
+castle.yaml:14: unknown field "image"; known are gitops, registry, sites, clusters
+castle.yaml:15: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"tazlab.net/castle/ci/publish/inputs"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
@@ -32,6 +33,7 @@ type Options struct {
 	BaseDigest string    // label …base.digest: what BaseName's registry calls it; "" takes Base's own
 	Created    time.Time // the commit's time, never the clock's
 
+	Hugo    hugoversion.Choice  // labels net.tazlab.castle.hugo.…: the version that built the site, and who asked for it
 	Inputs  inputs.Inputs       // what the image is made from, for its labels and its manifest's annotations
 	Headers siteheaders.Headers // sent with every answer; empty ones are left out
 

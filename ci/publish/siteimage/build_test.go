@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tazlab.net/castle/ci/publish/inputs"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
@@ -399,6 +400,7 @@ func TestTheBaseKeepsItsBytesWhateverItsMediaTypes(t *testing.T) {
 
 func TestTheConfigurationIsTheSitesOwn(t *testing.T) {
 	o := newOptions(t, writeSite(t, smallSite()))
+	o.Hugo = hugoversion.Choice{Version: "0.148.1", From: "netlify.toml"}
 	image, report := mustBuild(t, o)
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -422,6 +424,7 @@ func TestTheConfigurationIsTheSitesOwn(t *testing.T) {
 		"maintainer": "upstream", "org.opencontainers.image.title": "blog", "org.opencontainers.image.revision": o.Revision,
 		"org.opencontainers.image.source": o.Source, "org.opencontainers.image.created": "2026-03-01T11:30:00Z",
 		"org.opencontainers.image.base.name": o.BaseName, "org.opencontainers.image.base.digest": base.String(),
+		"net.tazlab.castle.hugo.version": "0.148.1", "net.tazlab.castle.hugo.from": "netlify.toml",
 	}
 	if toJSON(t, c.Labels) != toJSON(t, want) {
 		t.Errorf("labels %s", toJSON(t, c.Labels))

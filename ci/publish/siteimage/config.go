@@ -64,6 +64,13 @@ func configure(o Options, ours []*layer) (*v1.ConfigFile, error) {
 	return config, nil
 }
 
+// Labels for the version of Hugo. They are no inputs: the image that built the site is one, and who asked for its version makes
+// no other site.
+const (
+	keyHugoVersion = "net.tazlab.castle.hugo.version"
+	keyHugoFrom    = "net.tazlab.castle.hugo.from"
+)
+
 func labels(o Options, inherited map[string]string) (map[string]string, error) {
 	digest := o.BaseDigest
 	if digest == "" {
@@ -79,6 +86,9 @@ func labels(o Options, inherited map[string]string) (map[string]string, error) {
 		labels[key] = value
 	}
 	maps.Copy(labels, o.Inputs.Annotations())
+	if o.Hugo.Version != "" {
+		labels[keyHugoVersion], labels[keyHugoFrom] = o.Hugo.Version, o.Hugo.From
+	}
 	for key, value := range map[string]string{
 		"title": o.Title, "revision": o.Revision, "source": o.Source, "version": o.Version,
 		"created": o.Created.UTC().Format(time.RFC3339), "base.name": o.BaseName, "base.digest": digest,

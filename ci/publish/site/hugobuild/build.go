@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/semver"
+
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
 
 // buildTimeout bounds one run of Hugo, downloads of modules included.
@@ -28,45 +29,66 @@ type Options struct {
 	Out     string // where the built site goes
 	Cache   string // for modules, processed images and fetched resources, kept between builds with one version of Hugo
 	BaseURL string // instead of the configuration's; "" keeps that
+	From    string // who asks for this version of Hugo
 
 	Log io.Writer // what Hugo says while it runs
 }
 
-// Build runs Hugo, with all of its environment that matters set here. It fails where Hugo does, where the theme asks for a
-// newer Hugo, and where go.mod left a version open, which Hugo would choose anew on another day.
-func Build(ctx context.Context, opts Options) error {
+// Build runs Hugo, with all of its environment that matters set here. It fails where Hugo does, where a theme asks for a newer
+// Hugo, and where go.mod left a version open, which Hugo would choose anew on another day. Where a theme asks for an older one,
+// it warns.
+func Build(ctx context.Context, opts Options) (warning string, err error) {
 	pinned, err := required(opts.Site)
 	if err != nil {
-		return err
-	}
-	version, err := run(ctx, command{timeout: time.Minute, name: "hugo", args: []string{"version"}})
-	if err != nil {
-		return err
+		return "", err
 	}
 	home, err := os.MkdirTemp("", "castle-home-*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.RemoveAll(home)
 	env, err := environment(ctx, opts, home)
 	if err != nil {
-		return err
+		return "", err
 	}
-	args := []string{"build", "--minify", "--noBuildLock", "--source=" + opts.Site, "--destination=" + opts.Out}
+	if warning, err = checkVersion(ctx, opts, env); err != nil {
+		return "", err
+	}
+	// Not "hugo build": older versions know the command without its name only.
+	args := []string{"--minify", "--noBuildLock", "--source=" + opts.Site, "--destination=" + opts.Out}
 	if opts.BaseURL != "" {
 		args = append(args, "--baseURL="+opts.BaseURL)
 	}
 	said, err := run(ctx, command{timeout: buildTimeout, name: "hugo", args: args, env: env, log: opts.Log})
-	if failed := (*failure)(nil); err != nil && !errors.As(err, &failed) {
-		return err
-	}
-	if tooOld := wantsNewer(said, version); tooOld != nil {
-		return tooOld
+	if failed := (*failure)(nil); errors.As(err, &failed) {
+		return "", explain(opts.Site, said)
 	}
 	if err != nil {
-		return explain(opts.Site, said)
+		return "", err
 	}
-	return unpinned(opts.Site, pinned)
+	return warning, unpinned(opts.Site, pinned)
+}
+
+// checkVersion has Hugo read the configurations of the site and its themes, which takes a moment and already tells what they ask
+// of its version. A site whose configuration it refuses fails here as it would in the build.
+func checkVersion(ctx context.Context, opts Options, env []string) (warning string, err error) {
+	said, err := run(ctx, command{timeout: time.Minute, name: "hugo", args: []string{"version"}})
+	if err != nil {
+		return "", err
+	}
+	version := hugoVersion.FindStringSubmatch(said)
+	if version == nil {
+		return "", fmt.Errorf("hugo version says %q, which has no version", strings.TrimSpace(said))
+	}
+	said, failed := run(ctx, command{timeout: buildTimeout, name: "hugo", args: []string{"config", "--source=" + opts.Site}, env: env})
+	if refused := (*failure)(nil); failed != nil && !errors.As(failed, &refused) {
+		return "", failed
+	}
+	warning, err = check(requirements(said), hugoversion.Choice{Version: version[1], From: opts.From})
+	if err == nil && failed != nil {
+		err = explain(opts.Site, said)
+	}
+	return warning, err
 }
 
 // environment is Hugo's. Style sheets are compiled always, even where the site's configuration would take them from the
@@ -161,29 +183,4 @@ func unpinned(site string, before map[string]string) error {
 	}
 	return fmt.Errorf("go.mod leaves the version of %s open, so the same commit would be another site on another day: run hugo mod tidy "+
 		"and commit go.mod and go.sum", strings.Join(open, " and "))
-}
-
-var (
-	incompatible = regexp.MustCompile(`Module "([^"]+)" is not compatible with this Hugo version: Min v?([0-9.]+)`)
-	hugoVersion  = regexp.MustCompile(`^hugo v([0-9]+\.[0-9]+\.[0-9]+)`)
-)
-
-// wantsNewer finds a theme or site that asks for a newer Hugo than this one. Hugo itself only warns and builds on, with
-// pages that may lack anything.
-func wantsNewer(said, version string) error {
-	match := hugoVersion.FindStringSubmatch(version)
-	if match == nil {
-		return fmt.Errorf("hugo version says %q, which has no version", strings.TrimSpace(version))
-	}
-	for _, asked := range incompatible.FindAllStringSubmatch(said, -1) {
-		if semver.Compare("v"+asked[2], "v"+match[1]) > 0 {
-			who := "the theme " + asked[1]
-			if asked[1] == "project" {
-				who = "the site's configuration"
-			}
-			return fmt.Errorf("%s asks for Hugo %s or newer, and images.yaml has %s: take another release of the theme, or raise Hugo there",
-				who, asked[2], match[1])
-		}
-	}
-	return nil
 }

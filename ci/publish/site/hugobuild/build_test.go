@@ -22,7 +22,9 @@ func workshop(t *testing.T, site string) Options {
 	t.Helper()
 	t.Setenv("PATH", needs.Tool(t, "hugo")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	folder := t.TempDir()
-	opts := Options{Site: filepath.Join(folder, "site"), Out: filepath.Join(folder, "public"), Cache: filepath.Join(folder, "cache")}
+	opts := Options{
+		Site: filepath.Join(folder, "site"), Out: filepath.Join(folder, "public"), Cache: filepath.Join(folder, "cache"), From: "netlify.toml",
+	}
 	write(t, opts.Site, site)
 	t.Cleanup(func() { // Go's module cache is read-only
 		_ = filepath.WalkDir(opts.Cache, func(name string, _ os.DirEntry, _ error) error { return os.Chmod(name, 0o700) })
@@ -41,6 +43,15 @@ func write(t *testing.T, folder, archive string) {
 }
 
 func (o Options) build(t *testing.T) error {
+	t.Helper()
+	warning, err := o.warned(t)
+	if warning != "" {
+		t.Errorf("warned of %s", warning)
+	}
+	return err
+}
+
+func (o Options) warned(t *testing.T) (warning string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -137,6 +148,32 @@ body { color: red }
 func TestASiteForANewerHugoIsRefusedThoughHugoOnlyWarns(t *testing.T) {
 	opts := workshop(t, settings+"[module.hugoVersion]\nmin = \"0.900.0\"\n-- layouts/home.html --\nhome\n")
 	opts.failsWith(t, "the site's configuration asks for Hugo 0.900.0 or newer")
+}
+
+// A theme says it in its configuration, or as themes did before there were modules.
+func TestAThemeForANewerHugoIsNamedBeforeAnythingIsBuilt(t *testing.T) {
+	for name, theme := range map[string]string{
+		"module":     "-- themes/plain/hugo.toml --\n[module.hugoVersion]\nmin = \"0.900.0\"\nextended = true\n",
+		"theme.toml": "-- themes/plain/theme.toml --\nmin_version = \"0.900\"\n",
+	} {
+		opts := workshop(t, settings+"theme = \"plain\"\n"+theme+"-- layouts/home.html --\nhome\n")
+		opts.failsWith(t, "the theme plain asks for Hugo 0.900.0 or newer, and netlify.toml names ", "write hugo: 0.900.0 for the site in castle.yaml")
+		if _, err := os.Stat(opts.Out); err == nil {
+			t.Errorf("%s: built before it was checked", name)
+		}
+	}
+}
+
+func TestAThemeForAnOlderHugoIsBuiltWithAWarning(t *testing.T) {
+	opts := workshop(t, settings+"theme = \"plain\"\n-- themes/plain/hugo.yaml --\nmodule: {hugoVersion: {min: 0.100.0, max: 0.120.1}}\n"+
+		"-- layouts/home.html --\nhome\n")
+	warning, err := opts.warned(t)
+	if err != nil || !strings.HasPrefix(warning, "the theme plain asks for Hugo 0.100.0 to 0.120.1, and netlify.toml names ") {
+		t.Errorf("%q, %v", warning, err)
+	}
+	if opts.page(t) != "home" {
+		t.Error("not built")
+	}
 }
 
 // proxy serves one Hugo module, out of a folder, to whatever go command follows.
