@@ -29,7 +29,8 @@ const (
 // goes before it. A working tree that is not clean is refused, and its files are
 // listed. What was made from the same commit, images, castle and options is the
 // same image: publishing it again changes nothing. A tag that was made from
-// anything else is never overwritten. The manifest is committed only after the
+// anything else is never overwritten; with --rebuild the image gets a tag beside
+// it. The manifest is committed only after the
 // registry has confirmed the digest.
 //
 // With --wait, Flux is asked to look at once, and the call ends when the
@@ -138,6 +139,11 @@ func (m *Castle) PublishBlog(
 	// Build and compare, but push nothing.
 	// +optional
 	dryRun bool,
+	// Publish the commit again where it was published from other inputs, such as
+	// an older base image: with -r2 behind the tag, or the next number that the
+	// registry does not have.
+	// +optional
+	rebuild bool,
 	// Wait until the cluster runs what was published.
 	// +optional
 	wait bool,
@@ -183,7 +189,7 @@ func (m *Castle) PublishBlog(
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
 		Publish(ctx, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
-			dryRun, pushBranch, format)
+			dryRun, rebuild, pushBranch, format)
 }
 
 // Publish builds the site at a clean commit, pushes its image, and points the
@@ -213,6 +219,9 @@ func (s *Site) Publish(
 	// Build and compare, but push nothing.
 	// +optional
 	dryRun bool,
+	// Publish the commit again, where it was published from other inputs.
+	// +optional
+	rebuild bool,
 	// Push the manifest's change to this branch instead.
 	// +optional
 	pushBranch string,
@@ -268,7 +277,8 @@ func (s *Site) Publish(
 		return "", err
 	}
 
-	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix},
+	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix,
+		fmt.Sprintf("--rebuild=%t", rebuild)},
 		b.timer.all(), g.flags())
 	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), s.commit(g.settings, pushBranch, dryRun), format, func(container *dagger.Container) *dagger.Container {
 		return container.

@@ -18,7 +18,8 @@ import (
 // +cache="never"
 func (m *Castle) RollbackBlog(
 	ctx context.Context,
-	// The commit of the blog to go back to, 4 digits or more.
+	// The commit of the blog to go back to, 4 digits or more: its newest image;
+	// 1a2b3c4-r2 is one of its rebuilds, -r1 its first image. Or a whole tag.
 	to string,
 	// The repository whose castle.yaml names what follows.
 	// +defaultPath="/"
@@ -142,7 +143,8 @@ func (m *Castle) RollbackBlog(
 // +cache="never"
 func (s *Site) Rollback(
 	ctx context.Context,
-	// The commit of the source to go back to, 4 digits or more.
+	// The commit of the source to go back to, 4 digits or more, one of its
+	// rebuilds (1a2b3c4-r2), or a whole tag.
 	to string,
 	// The cluster that rolls it out.
 	// +optional

@@ -25,6 +25,9 @@ type Options struct {
 	Layout string
 	// Image is the image's repository; its tag is TagPrefix and the commit's abbreviated SHA.
 	Image, TagPrefix string
+	// Rebuild publishes the commit again where it was made from other inputs before: its tag has -r2 behind it then, or the
+	// next number that the registry does not have.
+	Rebuild bool
 	// Registry says how to reach the image's registry.
 	Registry imagepush.Access
 	// Repository and Update address the manifest; the update's image and source are set from the above.
@@ -43,12 +46,12 @@ type Options struct {
 
 // Run publishes. The result is complete only without an error; with one it holds what was done until then.
 func Run(ctx context.Context, o Options) (result report.Result, err error) {
-	tag := o.TagPrefix + o.Commit.Short
+	reference := o.Image + ":" + o.TagPrefix + o.Commit.Short
 	result = report.Result{
 		DryRun:   o.DryRun,
 		Warnings: o.Warnings,
 		Source:   report.Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
-		Image:    report.Image{Repository: o.Image, Tag: tag},
+		Image:    report.Image{Repository: o.Image, Tag: o.TagPrefix + o.Commit.Short},
 		Hugo:     o.Hugo,
 		Headers:  o.Headers,
 		Steps:    o.Steps,
@@ -59,11 +62,14 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	}
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
-	reference := o.Image + ":" + tag
 	err = result.Step("push the image", func() error {
 		pushed, err := o.push(ctx, reference)
 		result.Image.Digest, result.Image.AlreadyThere = pushed.Digest, pushed.AlreadyThere
 		result.Image.UploadedBytes = pushed.Bytes
+		if err == nil {
+			result.Image.Tag, reference = pushed.Tag, pushed.Reference
+			result.Image.Rebuild = report.RebuildOf(pushed.Rebuild)
+		}
 		if pushed.BuildDigest != pushed.Digest {
 			result.Image.BuildDigest = pushed.BuildDigest
 		}
@@ -74,7 +80,8 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	}
 
 	update := o.Update
-	update.Selector.Image, update.Tag, update.Digest = o.Image, tag, result.Image.Digest
+	update.Selector.Image, update.Tag, update.Digest = o.Image, result.Image.Tag, result.Image.Digest
+	update.Because = result.Image.Rebuild.Sentence()
 	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
 	update.DryRun = o.DryRun
 	err = result.Step("update the manifest", func() error {
@@ -94,7 +101,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 
 // push pushes the image, or in a dry run says what a push would find.
 func (o Options) push(ctx context.Context, reference string) (imagepush.Result, error) {
-	options := imagepush.Options{Access: o.Registry, Reference: reference, Layout: o.Layout}
+	options := imagepush.Options{Access: o.Registry, Reference: reference, Layout: o.Layout, Rebuild: o.Rebuild}
 	if o.DryRun {
 		return imagepush.Compare(ctx, options)
 	}

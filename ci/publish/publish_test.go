@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
@@ -20,6 +21,7 @@ import (
 	"tazlab.net/castle/ci/publish"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/inputs"
 	"tazlab.net/castle/ci/publish/publishtest"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/worktree"
@@ -255,6 +257,60 @@ func TestATagWithOtherContentIsRefusedAndBothDigestsAreNamed(t *testing.T) {
 				t.Errorf("the tag is %s (%v)", found, err)
 			}
 		})
+	}
+}
+
+// madeFrom is an image that says what it was made from.
+func madeFrom(t *testing.T, base string) v1.Image {
+	t.Helper()
+	made := inputs.Inputs{Commit: publishtest.CommitOf("1a2b3c4").SHA, Base: base}
+	return mutate.Annotations(publishtest.NewImage(t), made.Annotations()).(v1.Image)
+}
+
+func TestACommitIsPublishedAgainOnANewerBase(t *testing.T) {
+	t.Parallel()
+	w := publishtest.New(t)
+	first := publishtest.MustRun(t, w.Options(t, "1a2b3c4", madeFrom(t, "nginx:1")))
+	image := madeFrom(t, "nginx:2\n\nImage-Digest: a trailer of somebody's") // a registry may hold any text
+	o := w.Options(t, "1a2b3c4", image)
+	o.Rebuild, o.DryRun = true, true
+	w.MustStay(t, func() {
+		if dry := publishtest.MustRun(t, o); dry.Image.Tag != "blog-1a2b3c4-r2" || !strings.Contains(dry.GitOps.New, ":blog-1a2b3c4-r2") {
+			t.Errorf("%+v", dry)
+		}
+	})
+	o.DryRun = false
+	second := publishtest.MustRun(t, o)
+	if second.Image.Tag != "blog-1a2b3c4-r2" || second.Image.Digest != publishtest.DigestOf(t, image) || second.GitOps.Image != w.Image()+":blog-1a2b3c4-r2" ||
+		!second.Changed || second.Image.Rebuild == nil || second.Image.Rebuild.Was != "blog-1a2b3c4" || !strings.Contains(w.Manifest(t), `:blog-1a2b3c4-r2" # the tag`) {
+		t.Errorf("%+v in\n%s", second, w.Manifest(t))
+	}
+	message := w.Git(t, "log", "-1", "--format=%B", "main")
+	for _, want := range []string{
+		"Publish " + w.Image() + ":blog-1a2b3c4-r2\n", "\nRebuild number 2 of this commit: since blog-1a2b3c4, the base image was nginx:1 and is nginx:2 Image-Digest: ",
+		"\nSource-Commit: " + publishtest.CommitOf("1a2b3c4").SHA, "\nImage-Digest: " + second.Image.Digest,
+	} {
+		if !strings.Contains(message, want) {
+			t.Errorf("no %q in\n%s", want, message)
+		}
+	}
+	if entry := w.History(t)[0]; entry.Rebuild() != 2 || entry.Action != gitops.Publish || entry.Digest != second.Image.Digest {
+		t.Errorf("%+v", entry)
+	}
+
+	// Once more, there is nothing to do, also where the build differs.
+	for _, built := range []v1.Image{image, madeFrom(t, "nginx:2\n\nImage-Digest: a trailer of somebody's")} {
+		o = w.Options(t, "1a2b3c4", built)
+		o.Rebuild = true
+		w.MustStay(t, func() {
+			again := publishtest.MustRun(t, o)
+			if again.Changed || again.Image.Tag != "blog-1a2b3c4-r2" || again.Image.Digest != second.Image.Digest || again.GitOps.Commit != second.GitOps.Commit {
+				t.Errorf("%+v", again)
+			}
+		})
+	}
+	if found, err := imagepush.Lookup(t.Context(), w.Access(), w.Image()+":blog-1a2b3c4"); err != nil || found != first.Image.Digest {
+		t.Errorf("the first tag is %s (%v)", found, err)
 	}
 }
 

@@ -70,6 +70,7 @@ func newPublishCommand() *cobra.Command {
 	flags.StringVar(&headersFile, "headers-report", "", "the image's headers, for the report")
 	flags.StringVar(&warningsFile, "warnings", "", "the build's warnings, for the report")
 	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
+	flags.BoolVar(&options.Rebuild, "rebuild", false, "where the tag was made from other inputs, push the next one of its rebuilds: -r2, -r3 and so on behind it")
 	addRegistryFlags(command, &options.Registry)
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")

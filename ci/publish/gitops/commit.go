@@ -51,6 +51,9 @@ func message(request UpdateRequest, change manifest.Change) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n\nWas %s.\n\n", subject, change.Old)
+	if request.Because != "" {
+		fmt.Fprintf(&text, "%s\n\n", request.Because)
+	}
 	fmt.Fprintf(&text, "%s: %s\n", trailerAction, request.Action)
 	for _, trailer := range []struct{ key, value string }{
 		{trailerCommit, request.SourceCommit},

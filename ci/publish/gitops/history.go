@@ -69,11 +69,25 @@ func (w *workspace) history(ctx context.Context, selector manifest.Selector, lim
 	return entries, nil
 }
 
-// sourceInTag is the commit at the end of a tag, as in blog-1a2b3c4.
-var sourceInTag = regexp.MustCompile(`(?:^|[^0-9a-z])([0-9a-f]{7,64})$`)
+// sourceInTag is the commit at the end of a tag, as in blog-1a2b3c4, and the number of its rebuild, as in blog-1a2b3c4-r2.
+var sourceInTag = regexp.MustCompile(`(?:^|[^0-9a-z])([0-9a-f]{7,64})(?:-r([1-9][0-9]*))?$`)
 
-// source is the commit an entry's image was built from: by its trailer, else by its tag; empty where neither tells.
-func (e Entry) source() string {
+// Rebuild is which image of its source commit an entry's is: 1 for the first one, 2 for the tag that ends in -r2; 0 where the
+// tag names no commit.
+func (e Entry) Rebuild() int {
+	found := sourceInTag.FindStringSubmatch(e.New.Tag)
+	switch {
+	case found == nil:
+		return 0
+	case found[2] == "":
+		return 1
+	}
+	number, _ := strconv.Atoi(found[2])
+	return number
+}
+
+// Source is the commit an entry's image was built from: by its trailer, else by its tag; empty where neither tells.
+func (e Entry) Source() string {
 	if e.SourceCommit != "" {
 		return e.SourceCommit
 	}
@@ -83,17 +97,28 @@ func (e Entry) source() string {
 	return ""
 }
 
-// Find returns the newest entry that put an image of a source commit, full or abbreviated to at least 4 digits, into the
-// manifest. Its New is the reference and its Digest, where known, what the registry must still have. Errors are
-// ErrNotPublished, with a list of what was, and ErrRequest.
-func (all Entries) Find(commit string) (Entry, error) {
-	commit = strings.ToLower(commit)
-	if !abbreviated.MatchString(commit) {
-		return Entry{}, fmt.Errorf("%w: %q is no commit; give 4 or more hexadecimal digits", ErrRequest, commit)
+// Find returns the newest entry that put an image into the manifest: of a source commit, full or abbreviated to at least 4 digits,
+// of one of its rebuilds (1a2b3c4-r2; -r1 is the first image), or of a whole tag. Its New is the reference and its Digest, where
+// known, what the registry must still have. Errors are ErrNotPublished, with a list of what was, and ErrRequest.
+func (all Entries) Find(wanted string) (Entry, error) {
+	asked := abbreviated.FindStringSubmatch(strings.ToLower(wanted))
+	if asked == nil {
+		for _, entry := range all {
+			if wanted != "" && entry.New.Tag == wanted {
+				return entry, nil
+			}
+		}
+		return Entry{}, fmt.Errorf("%w: %q is no commit and no tag that was published; give 4 or more hexadecimal digits, or one of %s",
+			ErrRequest, wanted, all.known())
 	}
+	commit := asked[1]
+	number, _ := strconv.Atoi(asked[2]) // 0: whichever is newest
 	var found *Entry
 	for i, entry := range all {
-		source := entry.source()
+		source := entry.Source()
+		if number != 0 && entry.Rebuild() != number {
+			continue
+		}
 		// Either may be the shorter one: a tag holds seven digits.
 		if source == "" || !strings.HasPrefix(source, commit) && !strings.HasPrefix(commit, source) {
 			continue
@@ -102,17 +127,17 @@ func (all Entries) Find(commit string) (Entry, error) {
 			found = &all[i]
 			continue
 		}
-		if known := found.source(); !strings.HasPrefix(known, source) && !strings.HasPrefix(source, known) {
-			return Entry{}, fmt.Errorf("%w: %s could be %s or %s; give more digits", ErrRequest, commit, found.source(), source)
+		if known := found.Source(); !strings.HasPrefix(known, source) && !strings.HasPrefix(source, known) {
+			return Entry{}, fmt.Errorf("%w: %s could be %s or %s; give more digits", ErrRequest, commit, found.Source(), source)
 		}
 	}
 	if found == nil {
-		return Entry{}, fmt.Errorf("%w: no image of commit %s; known are %s", ErrNotPublished, commit, all.known())
+		return Entry{}, fmt.Errorf("%w: no image of commit %s; known are %s", ErrNotPublished, wanted, all.known())
 	}
 	return *found, nil
 }
 
-var abbreviated = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
+var abbreviated = regexp.MustCompile(`^([0-9a-f]{4,64})(?:-r([1-9][0-9]*))?$`)
 
 // known lists each published image once, newest first.
 func (all Entries) known() string {
@@ -120,7 +145,7 @@ func (all Entries) known() string {
 	var names []string
 	seen := map[string]bool{}
 	for _, entry := range all {
-		source := entry.source()
+		source := entry.Source()
 		if source == "" || seen[entry.New.Tag] {
 			continue
 		}

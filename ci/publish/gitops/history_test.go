@@ -107,6 +107,10 @@ func TestAnEarlierImageIsFoundByItsSourceCommit(t *testing.T) {
 		{New: manifest.Reference{Tag: "blog-1234567"}}, // by hand
 		{New: manifest.Reference{Tag: "test"}},
 		{},
+		{New: manifest.Reference{Tag: "blog-9999999-r3"}, SourceCommit: "9999999" + strings.Repeat("5", 33), Digest: "sha256:three"},
+		{New: manifest.Reference{Tag: "blog-8888888-r2"}}, // by hand
+		{New: manifest.Reference{Tag: "blog-9999999-r2"}, SourceCommit: "9999999" + strings.Repeat("5", 33), Digest: "sha256:two"},
+		{New: manifest.Reference{Tag: "blog-9999999"}, SourceCommit: "9999999" + strings.Repeat("5", 33), Digest: "sha256:one"},
 		{New: manifest.Reference{Tag: "blog-abc1234"}, SourceCommit: "abc1234" + strings.Repeat("5", 33), Digest: "sha256:old"},
 	}
 	for name, story := range map[string]struct {
@@ -119,6 +123,14 @@ func TestAnEarlierImageIsFoundByItsSourceCommit(t *testing.T) {
 		"by four digits":             {commit: "abc1", tag: "blog-abc1234", digest: "sha256:new"},
 		"in capitals":                {commit: "ABCF000", tag: "blog-abcf000"},
 		"by the tag of a hand-made":  {commit: "1234567" + strings.Repeat("8", 33), tag: "blog-1234567"},
+		"the newest rebuild":         {commit: "9999", tag: "blog-9999999-r3", digest: "sha256:three"},
+		"one rebuild":                {commit: "9999999-r2", tag: "blog-9999999-r2", digest: "sha256:two"},
+		"the first image":            {commit: "9999999-R1", tag: "blog-9999999", digest: "sha256:one"},
+		"by its tag":                 {commit: "blog-9999999", tag: "blog-9999999", digest: "sha256:one"},
+		"by a tag made by hand":      {commit: "test", tag: "test"},
+		"a rebuild made by hand":     {commit: "8888888", tag: "blog-8888888-r2"},
+		"not a rebuild that is none": {commit: "9999999-r4", fails: ErrNotPublished, says: "no image of commit 9999999-r4; known are"},
+		"not by a tag of nobody":     {commit: "blog-7777777", fails: ErrRequest, says: "or one of abc1234 (blog-abc1234"},
 		"not when it is unknown":     {commit: "7777777", fails: ErrNotPublished, says: "known are abc1234 (blog-abc1234"},
 		"not when it differs later":  {commit: "abc12349", fails: ErrNotPublished},
 		"not when it is too short":   {commit: "abc", fails: ErrRequest},

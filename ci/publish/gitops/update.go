@@ -41,6 +41,8 @@ type UpdateRequest struct {
 	SourceRepository string
 	// Subject is the first line of the commit message; empty means one that names the image.
 	Subject string
+	// Because is a sentence of the message that says why; empty means none.
+	Because string
 	// Author is also the committer; empty fields mean those of DefaultIdentity.
 	Author Identity
 	// SigningKey is the path of an OpenSSH key to sign the commit with; empty means unsigned.
@@ -113,6 +115,8 @@ func (r UpdateRequest) normalize() (UpdateRequest, error) {
 		return r, invalid("%q is no URL of a repository", redact.URL(r.SourceRepository))
 	case strings.ContainsAny(r.Subject, "\n\r\x00"):
 		return r, invalid("the commit's subject has more than one line")
+	case strings.ContainsAny(r.Because, "\n\r\x00"):
+		return r, invalid("the reason for the commit has more than one line")
 	case strings.ContainsAny(r.Author.Name+r.Author.Email, "<>\n\r\x00"):
 		return r, invalid("the author's name and address must not hold line breaks or angle brackets")
 	}

@@ -21,6 +21,7 @@ type record struct {
 	Action     string    `json:"action"`
 	Old        string    `json:"old,omitempty"`
 	New        string    `json:"new,omitempty"`
+	Rebuild    int       `json:"rebuild,omitempty"` // from 2 on
 	Digest     string    `json:"digest,omitempty"`
 	Source     string    `json:"sourceCommit,omitempty"`
 	Commit     string    `json:"gitopsCommit"`
@@ -40,10 +41,18 @@ func (l List) records() []record {
 		}
 		records[i] = record{
 			Time: entry.Time, Action: action, Old: entry.Old.String(), New: entry.New.String(), Digest: entry.Digest,
-			Source: entry.SourceCommit, Commit: entry.Commit, Author: entry.Author, Repository: entry.SourceRepository,
+			Rebuild: rebuild(entry), Source: entry.SourceCommit, Commit: entry.Commit, Author: entry.Author, Repository: entry.SourceRepository,
 		}
 	}
 	return records
+}
+
+// rebuild is 0 for the first image of a commit.
+func rebuild(entry gitops.Entry) int {
+	if number := entry.Rebuild(); number > 1 {
+		return number
+	}
+	return 0
 }
 
 const nothingPublished = "Nothing was published yet.\n"

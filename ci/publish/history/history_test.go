@@ -30,6 +30,10 @@ func TestAHistoryReadsAsItsGoldenFile(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC) }
 	renderingtest.MustRead(t, "history", history.List{
 		{
+			Commit: commitSHA, Time: at(13), Author: "castle", Action: gitops.Publish, SourceCommit: oldSHA, Digest: newDigest,
+			SourceRepository: "https://example.org/blog.git", Old: reference("blog-1a2b3c4", ""), New: reference("blog-1a2b3c4-r2", ""),
+		},
+		{
 			Commit: commitSHA, Time: at(12), Author: "castle", Action: gitops.Rollback, SourceCommit: oldSHA, Digest: oldDigest,
 			SourceRepository: "https://example.org/blog.git", Old: reference("blog-5d6e7f8", ""), New: reference("blog-1a2b3c4", ""),
 		},

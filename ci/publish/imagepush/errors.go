@@ -19,7 +19,7 @@ func (e *TagConflictError) Error() string {
 			e.Reference, e.Have, e.Want, strings.Join(e.Differences, "; "))
 	}
 	return fmt.Sprintf("%s exists with the digest %s, and this build is %s, made from other inputs (%s); a tag is never moved: publish "+
-		"from a new commit or under another tag prefix, or delete the tag in the registry if it is wrong",
+		"from a new commit, with --rebuild as another tag of this one, or under another tag prefix, or delete the tag in the registry if it is wrong",
 		e.Reference, e.Have, e.Want, strings.Join(e.Differences, "; "))
 }
 

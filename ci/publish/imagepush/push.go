@@ -2,8 +2,10 @@ package imagepush
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,13 +23,16 @@ type Options struct {
 	Access
 	Reference string // "[registry/]repository:tag"
 	Layout    string // folder with an OCI layout that holds one image or index
+	Rebuild   bool   // where the tag is another image, take the next one of its rebuilds instead
 
 	compareOnly bool
 }
 
 // Result is what a push came to.
 type Result struct {
-	Reference    string        `json:"reference"`    // as in Options
+	Reference    string        `json:"reference"`    // as in Options, but for the tag of a rebuild
+	Tag          string        `json:"tag"`          // of the reference
+	Rebuild      Rebuild       `json:"-"`            // zero unless one was asked for
 	Digest       string        `json:"digest"`       // that the registry gives for the tag
 	BuildDigest  string        `json:"buildDigest"`  // the layout's own: another one where the tag was made from the same inputs
 	AlreadyThere bool          `json:"alreadyThere"` // the tag was this image before; nothing was sent
@@ -75,21 +80,43 @@ func push(ctx context.Context, o Options) (Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, errTimeout)
 	defer cancel()
 
-	have, there, err := s.compare(ctx, tag, artifact)
-	if err != nil {
-		return Result{}, err
+	result := Result{BuildDigest: want.String()}
+	err = s.under(ctx, tag, artifact, o, &result)
+	for try := 1; try < s.Tries && o.Rebuild && errors.As(err, new(*TagConflictError)); try++ {
+		err = s.under(ctx, tag, artifact, o, &result) // somebody else took that number meanwhile
 	}
-	result := Result{Reference: o.Reference, Digest: want.String(), BuildDigest: want.String(), AlreadyThere: there}
-	if there {
-		result.Digest = have.String()
-		s.log("%s is there already with the digest %s", o.Reference, have)
-	} else if o.compareOnly {
-		s.log("%s is not there yet", o.Reference)
-	} else if err = s.publish(ctx, tag, artifact, &result); err != nil {
+	if err != nil {
 		return Result{}, err
 	}
 	result.Attempts, result.Duration = s.attempts, time.Since(start)
 	return result, nil
+}
+
+// under finds what is there, and makes the tag where it may and is not. All of the result but Attempts and Duration is set.
+func (s *session) under(ctx context.Context, tag name.Tag, artifact ocilayout.Artifact, o Options, result *Result) (err error) {
+	var have v1.Hash
+	target := tag
+	if o.Rebuild {
+		result.Rebuild, have, result.AlreadyThere, err = s.rebuild(ctx, tag, artifact)
+		target = numbered(tag, result.Rebuild.Number)
+	} else {
+		have, result.AlreadyThere, err = s.compare(ctx, tag, artifact)
+	}
+	if err != nil {
+		return err
+	}
+	result.Tag, result.Digest = target.TagStr(), result.BuildDigest
+	result.Reference = strings.TrimSuffix(o.Reference, tag.TagStr()) + result.Tag
+	switch {
+	case result.AlreadyThere:
+		result.Digest = have.String()
+		s.log("%s is there already with the digest %s", result.Reference, have)
+	case o.compareOnly:
+		s.log("%s is not there yet", result.Reference)
+	default:
+		return s.publish(ctx, target, artifact, result)
+	}
+	return nil
 }
 
 // publish makes the tag, after everything that it stands for, and confirms it.
@@ -98,9 +125,11 @@ func (s *session) publish(ctx context.Context, tag name.Tag, artifact ocilayout.
 	if err != nil {
 		return err
 	}
-	if result.Blobs, result.Bytes, err = s.upload(ctx, tree.blobs); err != nil {
+	blobs, bytes, err := s.upload(ctx, tree.blobs)
+	if err != nil {
 		return err
 	}
+	result.Blobs, result.Bytes = result.Blobs+blobs, result.Bytes+bytes
 	for _, manifest := range tree.manifests {
 		digest, err := manifest.Digest()
 		if err != nil {

@@ -75,6 +75,15 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 		"dry-run-nothing-to-do": func(r *Result) {
 			r.DryRun, r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = true, false, true, 0, unchanged(r.GitOps)
 		},
+		"rebuild": func(r *Result) {
+			r.Image.Tag = "blog-5d6e7f8-r2"
+			r.Image.Rebuild = &Rebuild{Number: 2, Was: "blog-5d6e7f8", Differences: []string{"the base image was nginx:1.30.4 and is nginx:1.30.5", "Hugo's image was a and is b"}}
+			r.GitOps.New = `          image: "tazzo/tazlab.net:blog-5d6e7f8-r2"`
+		},
+		"rebuild-again": func(r *Result) {
+			r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = false, true, 0, unchanged(r.GitOps)
+			r.Image.Tag, r.Image.Rebuild = "blog-5d6e7f8-r2", &Rebuild{Number: 2}
+		},
 		"hugo": func(r *Result) {
 			r.Hugo = hugoversion.Choice{Version: "0.148.1", From: "module.hugoVersion.max of blog/hugo.toml"}
 		},

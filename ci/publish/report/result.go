@@ -53,6 +53,8 @@ type Image struct {
 	UploadedBytes int64  `json:"uploadedBytes"`
 	// BuildDigest is that of this build, where it differs from what was published from the same inputs.
 	BuildDigest string `json:"buildDigest,omitempty"`
+	// Rebuild is there where the commit was published before, from other inputs.
+	Rebuild *Rebuild `json:"rebuild,omitempty"`
 }
 
 // Reference is the image by tag and digest.
@@ -168,6 +170,9 @@ func (r Result) rows() []row {
 		{"image", r.Image.Repository + ":" + r.Image.Tag},
 		{"digest", r.Image.Digest},
 		{"registry", image},
+	}
+	if r.Image.Rebuild != nil {
+		rows = append(rows, row{"rebuild", r.Image.Rebuild.words()})
 	}
 	if r.Image.BuildDigest != "" {
 		rows = append(rows, row{"this build", r.Image.BuildDigest + ": made from the same inputs, and yet it differs; check-blog --twice tells why"})

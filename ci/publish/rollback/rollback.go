@@ -16,7 +16,7 @@ import (
 
 // Options say to which earlier image the manifest goes back.
 type Options struct {
-	// To is the source commit of the earlier image, 4 digits or more.
+	// To is the source commit of the earlier image, 4 digits or more, one of its rebuilds (1a2b3c4-r2), or its tag.
 	To string
 	// Image is the image's repository.
 	Image string
@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		// A commit made by hand has no trailer, but may have pinned a digest.
 		if recorded := cmp.Or(earlier.Digest, earlier.New.Digest); recorded != "" && recorded != found {
 			return fmt.Errorf("%s is no longer what was published: the GitOps commit %s recorded %s, the registry has %s; "+
-				"publish that commit again under another tag prefix, or roll back to another one",
+				"publish that commit again with --rebuild, or roll back to another one",
 				reference, rendering.ShortSHA(earlier.Commit), recorded, found)
 		}
 		result.Image.Digest = found
@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	update.SourceCommit, update.SourceRepository = earlier.SourceCommit, earlier.SourceRepository
 	result.Source = report.Source{Commit: earlier.SourceCommit, Repository: earlier.SourceRepository}
 	if earlier.SourceCommit == "" {
-		result.Source.Commit = o.To
+		result.Source.Commit = earlier.Source()
 	}
 	err = result.Step("update the manifest", func() error {
 		updated, err := gitops.Update(ctx, o.Repository, update)

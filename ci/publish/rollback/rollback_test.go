@@ -37,6 +37,33 @@ func TestARollbackPointsTheManifestAtTheEarlierImage(t *testing.T) {
 	}
 }
 
+func TestARollbackFindsARebuildAndWhatWasBeforeIt(t *testing.T) {
+	t.Parallel()
+	w, _, newer := publishtest.Published(t)
+	o := w.Options(t, "5d6e7f8", publishtest.NewImage(t))
+	o.Rebuild = true
+	again := publishtest.MustRun(t, o)
+	for _, step := range []struct {
+		to   string
+		want report.Result
+	}{
+		{"5d6e7f8-r1", newer}, {"5d6e7f8-r2", again}, {"blog-5d6e7f8", newer}, {"blog-5d6e7f8-r2", again},
+	} {
+		result, err := rollback.Run(t.Context(), w.RollbackTo(step.to))
+		if err != nil || !result.Changed || result.Image.Reference() != step.want.Image.Reference() || result.Source.Commit != newer.Source.Commit {
+			t.Errorf("%s: %+v, %v", step.to, result, err)
+		}
+		if want := `"` + w.Image() + ":" + step.want.Image.Tag + `"`; !strings.Contains(w.Manifest(t), want) {
+			t.Errorf("%s: no %s in\n%s", step.to, want, w.Manifest(t))
+		}
+	}
+	follower := &publishtest.Cluster{T: t, World: w}
+	result, err := rollback.Run(t.Context(), w.RollbackTo("5d6e"))
+	if err := errors.Join(err, result.WaitRollout(t.Context(), follower)); err != nil || follower.Image != w.Image()+":blog-5d6e7f8-r2" {
+		t.Errorf("the newest is %q, %v", follower.Image, err)
+	}
+}
+
 func TestARollbackToWhatRunsChangesNothing(t *testing.T) {
 	t.Parallel()
 	w, _, newer := publishtest.Published(t)
