@@ -17,8 +17,8 @@ type hugoVersion struct {
 // versionOf is the version that an entry's tag names.
 func versionOf(entry imageEntry) string { return strings.TrimPrefix(entry.Tag, "v") }
 
-// hugoEntry is the image of a version: that of images.yaml, with its digest, or another release in the same repository, of which
-// no digest is known.
+// hugoEntry is the image of a version: that of images.yaml, with its digest, or
+// another release in the same repository, of which no digest is known.
 func (m *Castle) hugoEntry(hugo hugoVersion) (imageEntry, error) {
 	entry, err := m.entry("hugo")
 	if err == nil && versionOf(entry) != hugo.Version {
@@ -27,8 +27,9 @@ func (m *Castle) hugoEntry(hugo hugoVersion) (imageEntry, error) {
 	return entry, err
 }
 
-// hugoImage starts from the image of a version; name is the image's, with its digest. Who asked for an image that cannot be had is
-// told here, where the registry is asked for it.
+// hugoImage starts from the image of a version; name is the image's, with its
+// digest. Who asked for an image that cannot be had is told here, where the
+// registry is asked for it.
 func (m *Castle) hugoImage(ctx context.Context, hugo hugoVersion) (image *dagger.Container, name string, err error) {
 	entry, err := m.hugoEntry(hugo)
 	if err != nil {
