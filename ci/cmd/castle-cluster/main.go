@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/cluster/credentials"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cmd/cli"
@@ -23,5 +24,5 @@ func main() {
 	}
 	root := cli.Root("castle-cluster", "Create, plan, inspect and destroy a cluster; the commands run inside castle's containers", verbs...)
 	root.AddCommand(newRolloutCommand(), newReachCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPostrenderCommand())
-	cli.Main(root)
+	cli.Main(root, tracing.Start)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -14,5 +15,5 @@ func main() {
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
 		newSettingsCommand(), newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
 		newArchiveCommand(), newPublishCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
-		newBrowseCommand(), newPullCommand(), newCompareCommand()))
+		newBrowseCommand(), newPullCommand(), newCompareCommand()), tracing.Start)
 }

@@ -26,10 +26,21 @@ func (e Exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 //
 // Of the secrets that the process knows, none is in that, and none in what a command writes to its output and its error
 // output. A command whose output is data for another program, not to be changed, writes to os.Stdout.
-func Main(root *cobra.Command) {
+//
+// around begins what lasts as long as the command, such as tracing.Start, and returns what ends it.
+func Main(root *cobra.Command, around ...func(context.Context) (context.Context, func())) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var ends []func()
+	for _, begin := range around {
+		var end func()
+		ctx, end = begin(ctx)
+		ends = append(ends, end)
+	}
 	status := execute(ctx, root, os.Stdout, os.Stderr)
 	stop()
+	for _, end := range ends {
+		end()
+	}
 	if status != 0 {
 		os.Exit(status)
 	}
