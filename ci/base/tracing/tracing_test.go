@@ -135,10 +135,10 @@ func TestAnEndpointThatDoesNotAnswerIsNoError(t *testing.T) {
 			}
 			worked := time.Now()
 			stop()
-			if took := time.Since(worked); took > 3*time.Second {
+			if took := time.Since(worked); took > 10*time.Second {
 				t.Errorf("the end took %s", took)
 			}
-			if took := worked.Sub(began); took > 10*time.Second {
+			if took := worked.Sub(began); took > 20*time.Second {
 				t.Errorf("the work took %s", took)
 			}
 			if said.Len() > 0 {

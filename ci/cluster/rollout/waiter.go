@@ -11,8 +11,8 @@ import (
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
-// Waiter waits for rollouts on one cluster, and writes a line for each step. It changes nothing but to ask Flux to look
-// now.
+// Waiter waits for rollouts on one cluster, and tells of each step in a line and a span. It changes nothing but to ask Flux
+// to look now.
 type Waiter struct {
 	Client *kube.Client
 	Out    io.Writer // step lines
@@ -20,7 +20,7 @@ type Waiter struct {
 
 // Wait is the function Wait on the waiter's cluster.
 func (w Waiter) Wait(ctx context.Context, wanted Wanted, timeout time.Duration) (Seen, error) {
-	steps := timeline.NewSteps(w.Out)
+	steps, spans := timeline.NewSteps(w.Out), timeline.NewSpans(ctx)
 	var mutex sync.Mutex
 	done := make(chan struct{})
 	var ticking sync.WaitGroup
@@ -39,12 +39,15 @@ func (w Waiter) Wait(ctx context.Context, wanted Wanted, timeout time.Duration) 
 		}
 	})
 	seen, err := Wait(ctx, w.Client, wanted, gates.Options{Timeout: timeout, Events: func(event gates.Event) {
-		if event.Condition == "" || event.Err != nil { // the error comes back, and is told by who asked
+		if event.Condition == "" {
 			return
 		}
 		mutex.Lock()
 		defer mutex.Unlock()
-		steps.Show(event.Record(gate))
+		spans.Show(event.Record(""))
+		if event.Err == nil { // an error comes back, and is told by who asked
+			steps.Show(event.Record(gate))
+		}
 	}})
 	close(done)
 	ticking.Wait()

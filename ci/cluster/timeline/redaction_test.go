@@ -10,10 +10,11 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/redact/redacttest"
+	"tazlab.net/castle/ci/base/tracing/tracingtest"
 )
 
 // The log is redacted when it is written; where a process does not know a value, still whatever is made of the log is.
-func TestNoCanaryIsInTheLogTheLinesOrTheReports(t *testing.T) {
+func TestNoCanaryIsInTheLogTheLinesTheSpansOrTheReports(t *testing.T) {
 	redact.Add(redacttest.Token, redacttest.Key, redacttest.YAML)
 	leaks := redacttest.Leaks(t)
 	events := []Event{{Kind: KindRun, Name: "create", Cluster: "sandbox", Phase: PhaseStart}}
@@ -35,20 +36,23 @@ func TestNoCanaryIsInTheLogTheLinesOrTheReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, stop, received := tracingtest.Trace(t)
 	var lines bytes.Buffer
-	steps := NewSteps(&lines)
+	steps, spans := NewSteps(&lines), NewSpans(ctx)
 	for _, event := range events {
 		if err := log.Append(event); err != nil {
 			t.Fatal(err)
 		}
 		steps.Show(event)
 		steps.Tick(event.Time)
+		spans.Show(event)
 	}
+	stop()
 	written, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := map[string]string{"the log": string(written), "the step lines": lines.String()}
+	texts := map[string]string{"the log": string(written), "the step lines": lines.String(), "the spans": received.Text()}
 	made := Build(events, edges)
 	for kind, render := range map[string]func() ([]byte, error){"JSON": made.JSON, "Markdown": made.Markdown, "HTML": made.HTML} {
 		data, err := render()

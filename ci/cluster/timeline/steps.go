@@ -17,12 +17,13 @@ const (
 	repeatEvery  = 15 * time.Second // how often a wait is told again when nothing changes
 )
 
-// Follow prints step lines of a log until ctx ends, and then those of what was written until then. Its errors are the
-// log's and the writer's; that ctx ended is none.
+// Follow prints step lines of a log and makes its spans until ctx ends, and then those of what was written until then. Its
+// errors are the log's and the writer's; that ctx ended is none.
 func Follow(ctx context.Context, name string, out io.Writer) error {
 	reader := NewReader(name)
 	defer func() { _ = reader.Close() }()
-	steps := NewSteps(out)
+	steps, spans := NewSteps(out), NewSpans(ctx)
+	defer func() { spans.Close(time.Now()) }()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -30,6 +31,7 @@ func Follow(ctx context.Context, name string, out io.Writer) error {
 		events, err := reader.Poll()
 		for _, event := range events {
 			steps.Show(event)
+			spans.Show(event)
 		}
 		steps.Tick(time.Now())
 		if err = errors.Join(err, steps.Err()); err != nil || over {

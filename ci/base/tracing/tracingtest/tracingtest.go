@@ -164,7 +164,9 @@ func (r *Receiver) Tree() string {
 	told := 0
 	var tell func(parent, indent string)
 	tell = func(parent, indent string) {
-		slices.SortStableFunc(below[parent], func(a, b *tracepb.Span) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) })
+		slices.SortFunc(below[parent], func(a, b *tracepb.Span) int {
+			return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), strings.Compare(a.Name, b.Name))
+		})
 		for _, span := range below[parent] {
 			told++
 			status := map[tracepb.Status_StatusCode]string{tracepb.Status_STATUS_CODE_OK: "ok", tracepb.Status_STATUS_CODE_ERROR: "error: "}[span.GetStatus().GetCode()]
