@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	}
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
-	err = result.Step("push the image", func() error {
+	err = result.Step(ctx, "push the image", func(ctx context.Context) error {
 		pushed, err := o.push(ctx, reference)
 		result.Image.Digest, result.Image.AlreadyThere = pushed.Digest, pushed.AlreadyThere
 		result.Image.UploadedBytes = pushed.Bytes
@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	update.Because = result.Image.Rebuild.Sentence()
 	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
 	update.DryRun = o.DryRun
-	err = result.Step("update the manifest", func() error {
+	err = result.Step(ctx, "update the manifest", func(ctx context.Context) error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
 		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
 		return err

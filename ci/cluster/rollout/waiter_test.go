@@ -9,6 +9,7 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/redact/redacttest"
+	"tazlab.net/castle/ci/base/tracing/tracingtest"
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/test/fluxtest"
 )
@@ -25,14 +26,19 @@ func TestAWaiterTellsItsStepsWithoutEvenHalfASecret(t *testing.T) {
 		reason: GitOperationFailed, message: "%s", lastTransitionTime: "%s"}]}}`, message, fluxtest.AnyTime))
 	var out bytes.Buffer
 	waiter := Waiter{Client: server.Connect(), Out: &out}
-	_, err := waiter.Wait(t.Context(), Wanted{Repository: "me/blog"}, 2*time.Second)
+	ctx, stop, received := tracingtest.Trace(t)
+	_, err := waiter.Wait(ctx, Wanted{Repository: "me/blog"}, 2*time.Second)
+	stop()
 	if err == nil || !strings.Contains(err.Error(), "waiting for Flux to fetch the newest commit: Ready is False: GitOperationFailed: xxx") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(out.String(), "Flux to fetch the newest commit") {
 		t.Errorf("the steps are not told:\n%s", out.String())
 	}
-	if text := out.String() + fmt.Sprint(err); strings.Contains(text, secret[:4]) {
+	if tree := received.Tree(); !strings.Contains(tree, "gate Flux to fetch the newest commit: error: waiting for Flux") {
+		t.Errorf("the wait is no span:\n%s", tree)
+	}
+	if text := out.String() + fmt.Sprint(err) + received.Text(); strings.Contains(text, secret[:4]) {
 		t.Errorf("a part of the secret is told:\n%s", text)
 	}
 }

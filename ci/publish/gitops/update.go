@@ -13,6 +13,7 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/publish/manifest"
 )
 
@@ -170,7 +171,9 @@ func (u *updater) run(ctx context.Context) (UpdateResult, error) {
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		u.result.Attempts++
 		start := time.Now()
-		err := u.attempt(ctx)
+		attempt, span := tracing.Begin(ctx, fmt.Sprintf("attempt %d", u.result.Attempts))
+		err := u.attempt(attempt)
+		tracing.End(span, err)
 		pauses.attempt = time.Since(start)
 		if err != nil && !errors.Is(err, git.ErrNonFastForward) {
 			err = backoff.Permanent(err)

@@ -16,6 +16,10 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"tazlab.net/castle/ci/base/tracing"
 )
 
 const (
@@ -33,6 +37,7 @@ var (
 func (s *session) retry(ctx context.Context, doing string, size int64, step func(context.Context) error) error {
 	attempts := 0
 	var last error
+	ctx, span := tracing.Begin(ctx, doing)
 	once := func() (struct{}, error) {
 		attempts++
 		attempt, cancel := context.WithTimeout(ctx, s.Attempt+time.Duration(size/slowestLine)*time.Second)
@@ -48,16 +53,23 @@ func (s *session) retry(ctx context.Context, doing string, size int64, step func
 	pauses.InitialInterval, pauses.Multiplier, pauses.MaxInterval = s.Pause, 2, longestPause
 	_, err := backoff.Retry(ctx, once, backoff.WithBackOff(pauses), backoff.WithMaxTries(uint(s.Tries)), backoff.WithMaxElapsedTime(0),
 		backoff.WithNotify(func(err error, pause time.Duration) {
+			span.AddEvent("again", trace.WithAttributes(attribute.String("castle.seen", s.detail(err))))
 			s.log("%s: again in %s: %s", doing, pause.Round(10*time.Millisecond), s.detail(err))
 		}))
 	s.mu.Lock()
 	s.attempts = max(s.attempts, attempts)
 	s.mu.Unlock()
 
-	if err == nil {
-		return nil
+	if err != nil {
+		err = s.final(ctx, err, last, doing, attempts)
 	}
-	return s.final(ctx, err, last, doing, attempts)
+	span.SetAttributes(attribute.Int("castle.attempts", attempts))
+	if _, missing := errors.AsType[*NotFoundError](err); missing {
+		tracing.End(span, nil) // an answer: who looks at a tag before a push hopes for it
+	} else {
+		tracing.End(span, err)
+	}
+	return err
 }
 
 // final turns what judge said of the last attempt's error into what the caller gets.

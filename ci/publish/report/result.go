@@ -3,12 +3,14 @@
 package report
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
@@ -120,10 +122,12 @@ func ParseStep(text string) (Step, error) {
 	return Step{Name: name, Seconds: took.Seconds()}, nil
 }
 
-// Step runs one step and takes down how long it took.
-func (r *Result) Step(name string, do func() error) error {
+// Step runs one step, as a span of its own, and takes down how long it took.
+func (r *Result) Step(ctx context.Context, name string, do func(context.Context) error) error {
 	start := time.Now()
-	err := do()
+	ctx, span := tracing.Begin(ctx, name)
+	err := do(ctx)
+	tracing.End(span, err)
 	r.Steps = append(r.Steps, Step{Name: name, Seconds: time.Since(start).Seconds()})
 	return err
 }

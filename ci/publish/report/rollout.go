@@ -71,7 +71,7 @@ func (r *Result) WaitRollout(ctx context.Context, waiter Waiter) error {
 		pushed = time.Now()
 	}
 	delivered := Delivered{Commit: r.GitOps.Commit, Image: r.GitOps.Image, Resource: r.GitOps.Resource, Repository: r.Image.Repository}
-	err := r.Step("wait for the rollout", func() (err error) {
+	err := r.Step(ctx, "wait for the rollout", func(ctx context.Context) (err error) {
 		r.Rollout, err = Wait(ctx, waiter, delivered, pushed)
 		return err
 	})

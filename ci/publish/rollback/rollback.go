@@ -35,7 +35,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
 	var earlier gitops.Entry
-	err = result.Step("read the history", func() error {
+	err = result.Step(ctx, "read the history", func(ctx context.Context) error {
 		entries, err := gitops.History(ctx, o.Repository, o.Update.Path, o.Update.Selector, 0)
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 
 	reference := o.Image + ":" + earlier.New.Tag
 	result.Image = report.Image{Repository: o.Image, Tag: earlier.New.Tag, AlreadyThere: true}
-	err = result.Step("find the image", func() error {
+	err = result.Step(ctx, "find the image", func(ctx context.Context) error {
 		found, err := imagepush.Lookup(ctx, o.Registry, reference)
 		if err != nil {
 			return fmt.Errorf("the image to roll back to: %w", err)
@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	if earlier.SourceCommit == "" {
 		result.Source.Commit = earlier.Source()
 	}
-	err = result.Step("update the manifest", func() error {
+	err = result.Step(ctx, "update the manifest", func(ctx context.Context) error {
 		updated, err := gitops.Update(ctx, o.Repository, update)
 		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
 		return err
