@@ -110,14 +110,14 @@ func TestARegistryThatStaysBrokenIsGivenUpAndHasNoTag(t *testing.T) {
 func TestTheWholePushHasADeadlineThatNamesTheLastFailure(t *testing.T) {
 	w := newWorld(t, registrytest.Fault{Mood: registrytest.ServerError, Times: -1})
 	o := w.options(newLayout(t, newImage(t)), "v1")
-	o.Tries, o.Timeout, o.Pause = 1000, 300*time.Millisecond, 50*time.Millisecond
+	o.Tries, o.Timeout, o.Pause = 1000, time.Second, 50*time.Millisecond
 	start := time.Now()
 	_, err := Push(t.Context(), o)
 	var gone *UnavailableError
 	if !errors.As(err, &gone) || !strings.Contains(err.Error(), "500") {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("took %s", took)
 	}
 }

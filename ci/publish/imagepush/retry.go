@@ -46,7 +46,9 @@ func (s *session) retry(ctx context.Context, doing string, size int64, step func
 		if err == nil {
 			return struct{}{}, nil
 		}
-		last = err
+		if last == nil || ctx.Err() == nil { // an attempt that the deadline cut short says less than the one before it
+			last = err
+		}
 		return struct{}{}, s.judge(err, doing)
 	}
 	pauses := backoff.NewExponentialBackOff()
