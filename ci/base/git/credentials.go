@@ -75,8 +75,8 @@ func (c Credentials) scope() (string, error) {
 
 // config has a helper for the token's own host and none for any other; a token for a remote that is neither http nor https
 // is of no use to git and stays here.
-func (c Credentials) config() []string {
-	settings := []string{"credential.helper="}
+func (c Credentials) config() []Setting {
+	settings := []Setting{{"credential.helper", ""}}
 	if c.token() == "" || !isWeb(c.URL) {
 		return settings
 	}
@@ -84,7 +84,7 @@ func (c Credentials) config() []string {
 	if err != nil {
 		return settings
 	}
-	return append(settings, "credential."+scope+".helper="+helper)
+	return append(settings, Setting{"credential." + scope + ".helper", helper})
 }
 
 // environment has what the helper and ssh read.

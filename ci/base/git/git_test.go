@@ -132,7 +132,7 @@ func TestTheUsersConfigurationAndVariablesAreNotRead(t *testing.T) {
 	t.Setenv("GIT_DIR", "/nonexistent")
 	t.Setenv("GIT_TRACE", "1")
 	t.Setenv("GIT_CONFIG_PARAMETERS", "'user.name=From Parameters'")
-	runner := Runner{Dir: t.TempDir(), Config: []string{"castle.test=here=there"}}
+	runner := Runner{Dir: t.TempDir(), Config: []Setting{{"castle.test", "here=there"}}}
 	if _, err := runner.Run(t.Context(), "init", "--quiet"); err != nil {
 		t.Fatal(err)
 	}

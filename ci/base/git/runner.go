@@ -8,8 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -34,19 +34,22 @@ var inherited = []string{
 }
 
 // baseConfig applies to every command.
-var baseConfig = []string{
+var baseConfig = []Setting{
 	// The caller names the folder it wants read, often one mounted with another owner; the ownership check would refuse
 	// it. What that check guards against, programs named by the folder's own configuration, is switched off instead.
-	"safe.directory=*",
-	"core.fsmonitor=false",
-	"core.hooksPath=/dev/null",
-	"gc.auto=0",
-	"maintenance.auto=false",
-	"advice.detachedHead=false",
+	{"safe.directory", "*"},
+	{"core.fsmonitor", "false"},
+	{"core.hooksPath", "/dev/null"},
+	{"gc.auto", "0"},
+	{"maintenance.auto", "false"},
+	{"advice.detachedHead", "false"},
 	// A server that stops sending is given up after a minute, not at the deadline.
-	"http.lowSpeedLimit=1",
-	"http.lowSpeedTime=60",
+	{"http.lowSpeedLimit", "1"},
+	{"http.lowSpeedTime", "60"},
 }
+
+// Setting is one of git's configuration. A key may itself have an equals sign in it, as that of a filter named a=b.
+type Setting struct{ Key, Value string }
 
 // Runner runs git. The zero value runs it in the current folder without credentials. A Runner is not changed by its
 // methods and may be used by several goroutines.
@@ -55,8 +58,8 @@ type Runner struct {
 	Dir string
 	// Env holds further variables as KEY=VALUE; they win over the scrubbed environment.
 	Env []string
-	// Config holds settings as key=value, for this Runner only; they win over every configuration file.
-	Config []string
+	// Config holds settings for this Runner only; they win over every configuration file.
+	Config []Setting
 	// Credentials are what the remote asks for; the zero value is anonymous.
 	Credentials Credentials
 	// Timeout bounds each command whose context has no deadline; zero means DefaultTimeout.
@@ -180,13 +183,9 @@ func (r Runner) environment() ([]string, error) {
 	}
 	env = append(env, r.Credentials.environment()...)
 
-	settings := append(append(append([]string(nil), baseConfig...), r.Credentials.config()...), r.Config...)
+	settings := slices.Concat(baseConfig, r.Credentials.config(), r.Config)
 	for i, setting := range settings {
-		key, value, ok := strings.Cut(setting, "=")
-		if !ok {
-			return nil, fmt.Errorf("git setting %q is not key=value", setting)
-		}
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, setting.Key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, setting.Value))
 	}
 	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(settings)))
 	return append(env, r.Env...), nil

@@ -70,7 +70,7 @@ func start(t *testing.T, options Options) *world {
 // clone makes a working tree and returns git in it.
 func (w *world) clone(t *testing.T, token string) (git.Runner, error) {
 	t.Helper()
-	runner := git.Runner{Dir: t.TempDir(), Config: []string{"user.name=x", "user.email=x@localhost"}}
+	runner := git.Runner{Dir: t.TempDir(), Config: []git.Setting{{Key: "user.name", Value: "x"}, {Key: "user.email", Value: "x@localhost"}}}
 	runner.Credentials = git.Credentials{URL: w.url, Token: token}
 	_, err := runner.Run(t.Context(), "clone", "--quiet", w.url, ".")
 	return runner, err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/publish/manifest"
 )
@@ -99,7 +100,7 @@ func (w *workspace) commit(ctx context.Context, request UpdateRequest, parent st
 		if err != nil {
 			return "", err
 		}
-		committer.Config = append([]string{"gpg.format=ssh", "user.signingKey=" + key}, w.git.Config...)
+		committer.Config = append([]git.Setting{{Key: "gpg.format", Value: "ssh"}, {Key: "user.signingKey", Value: key}}, w.git.Config...)
 		args = append(args, "-S")
 	}
 	sha, err = committer.RunInput(ctx, strings.NewReader(text), append(args, strings.TrimSpace(tree))...)

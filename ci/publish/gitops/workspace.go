@@ -67,12 +67,12 @@ func (w *workspace) init(ctx context.Context) error {
 		Credentials: w.repository.Credentials,
 		Env:         []string{"GIT_CONFIG_GLOBAL=" + global},
 		// In memory rather than in the clone's configuration, for that would be one more process.
-		Config: []string{
-			"remote.origin.url=" + w.repository.URL,
-			"remote.origin.promisor=true",
-			"remote.origin.partialclonefilter=blob:none",
+		Config: []git.Setting{
+			{Key: "remote.origin.url", Value: w.repository.URL},
+			{Key: "remote.origin.promisor", Value: "true"},
+			{Key: "remote.origin.partialclonefilter", Value: "blob:none"},
 			// The clone is thrown away; what must last is written by the server.
-			"core.fsync=none",
+			{Key: "core.fsync", Value: "none"},
 		},
 	}
 	if _, err := w.git.Run(ctx, "init", "--quiet", "--bare", "--template=", bare); err != nil {
@@ -113,7 +113,7 @@ func (w *workspace) fetchHistory(ctx context.Context, branch string) (tip string
 // each file that is read and not here.
 func (w *workspace) fetchBlobs(ctx context.Context, blobs []string) error {
 	fetcher := w.git
-	fetcher.Config = append([]string{"fetch.negotiationAlgorithm=noop"}, w.git.Config...)
+	fetcher.Config = append([]git.Setting{{Key: "fetch.negotiationAlgorithm", Value: "noop"}}, w.git.Config...)
 	_, err := fetcher.RunInput(ctx, strings.NewReader(strings.Join(blobs, "\n")+"\n"),
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin", "origin")
 	return err

@@ -386,6 +386,7 @@ func TestAFilterOfTheOriginalMachineIsNotRun(t *testing.T) {
 	pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sha256.Sum256([]byte(picture)), len(picture))
 	r.write(".gitattributes", "*.psd filter=lfs\n")
 	r.write("art/draft.psd", pointer)
+	r.write("blog/notes.txt", "notes\n")
 	r.commit("Art")
 	r.must(os.Remove(r.path("art/draft.psd")))
 	r.git("config", "filter.lfs.smudge", "printf '"+picture+"'") // what git lfs does, with all that the index then knows of the file
@@ -395,10 +396,13 @@ func TestAFilterOfTheOriginalMachineIsNotRun(t *testing.T) {
 
 	r.git("config", "filter.lfs.process", "missing-program")
 	r.git("config", "filter.lfs.required", "true")
-	r.write(".git/info/attributes", "*.md filter=other\n")
+	// Options of git on its command line end a key at the first equals sign.
+	r.write(".git/info/attributes", "*.md filter=other\n*.txt filter=a=b\n")
 	ran := filepath.Join(t.TempDir(), "ran")
 	r.git("config", "filter.other.clean", "touch "+ran+"; cat")
+	r.git("config", "filter.a=b.clean", "touch "+ran+"; cat")
 	r.must(os.Chtimes(r.path("blog/content/post.md"), later, later))
+	r.must(os.Chtimes(r.path("blog/notes.txt"), later, later))
 	r.accepted()
 	if _, err := os.Stat(ran); err == nil {
 		t.Fatal("a program of the repository's configuration ran")

@@ -47,13 +47,13 @@ func openRepository(ctx context.Context, dir string) (repository, error) {
 			"GIT_NO_LAZY_FETCH=1",                      // a partial clone is refused, not completed without asking
 			"GIT_CEILING_DIRECTORIES=" + parentOf(dir), // a folder without .git is no part of a repository around it
 		},
-		Config: []string{
-			"core.fileMode=false",
-			"core.autocrlf=input",
-			"core.excludesFile=/dev/null",
-			"core.attributesFile=/dev/null",
-			"core.untrackedCache=false",
-			"log.showSignature=false",
+		Config: []git.Setting{
+			{Key: "core.fileMode", Value: "false"},
+			{Key: "core.autocrlf", Value: "input"},
+			{Key: "core.excludesFile", Value: "/dev/null"},
+			{Key: "core.attributesFile", Value: "/dev/null"},
+			{Key: "core.untrackedCache", Value: "false"},
+			{Key: "log.showSignature", Value: "false"},
 		},
 	}
 	listed, err := runner.Run(ctx, "config", "--null", "--name-only", "--get-regexp", `^filter\.`)
@@ -61,11 +61,11 @@ func openRepository(ctx context.Context, dir string) (repository, error) {
 		return repository{}, err
 	}
 	for _, key := range splitNUL(listed) {
+		off := ""
 		if strings.HasSuffix(key, ".required") {
-			runner.Config = append(runner.Config, key+"=false")
-		} else {
-			runner.Config = append(runner.Config, key+"=")
+			off = "false"
 		}
+		runner.Config = append(runner.Config, git.Setting{Key: key, Value: off})
 	}
 	return repository{git: runner, dir: dir}, nil
 }
