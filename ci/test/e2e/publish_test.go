@@ -131,6 +131,18 @@ func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
 	if digest := w.DigestAt(t, first.Image.Tag); digest != first.Image.Digest {
 		t.Errorf("the tag was overwritten: %s", digest)
 	}
+	// Asked for, it gets a tag beside the other.
+	again := publishJSON(t, w, source, "--port=8080", "--rebuild")
+	if again.Image.Tag != first.Image.Tag+"-r2" || !strings.Contains(w.ManifestOn(t, "main"), again.Image.Tag) {
+		t.Errorf("the tag is %s, the manifest\n%s", again.Image.Tag, w.ManifestOn(t, "main"))
+	}
+	if digest := w.DigestAt(t, first.Image.Tag); digest != first.Image.Digest {
+		t.Errorf("the first tag was overwritten: %s", digest)
+	}
+	back := mustCall(t, w.Environment(), append(append([]string{"rollback-blog", "--source=" + source, "--to=" + strings.TrimPrefix(first.Image.Tag, "blog-") + "-r1"}, w.OnRegistry()...), w.OnGitOps()...)...)
+	if !strings.Contains(back, first.Image.Tag) || strings.Contains(w.ManifestOn(t, "main"), again.Image.Tag) {
+		t.Errorf("%s\n%s", back, w.ManifestOn(t, "main"))
+	}
 }
 
 func TestARegistryInABadMoodLeavesTheManifestAlone(t *testing.T) {
