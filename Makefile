@@ -61,7 +61,7 @@ bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two
 	@go test -run '^$$' -bench . -benchtime 3x ./ci/publish/gitops ./ci/publish/siteimage
 
 .PHONY: bench-cold
-bench-cold: castle ## One publish with an engine whose cache is emptied first, and where its time goes
+bench-cold: castle ## A publish with an engine whose cache is emptied first, compiling castle and with its image, and where the time goes
 	@$(ready); go run ./ci/bench/publish -only=cold
 
 .PHONY: engine-down

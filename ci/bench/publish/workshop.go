@@ -38,6 +38,7 @@ type workshop struct {
 	gitAddress        string
 	servers           []*http.Server
 	hugoCache, public string
+	castle            string // an image with castle's programs; empty: they are compiled
 }
 
 func newWorkshop(ctx context.Context, o options, s site) (*workshop, error) {
@@ -121,10 +122,14 @@ func (w *workshop) commit(ctx context.Context, subject string) error {
 
 // publish is the call of castle that is measured, as a user makes it.
 func (w *workshop) publish(ctx context.Context) (result report.Result, err error) {
-	output, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(),
+	call := []string{"call", "--quiet"}
+	if w.castle != "" {
+		call = append(call, "--castle="+w.castle)
+	}
+	output, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", append(call, "publish-blog", "--source="+w.source(),
 		"--path="+w.path, "--format=JSON", "--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
 		"--gitops-url=http://"+w.gitAddress+"/gitops.git", "--gitops-service=tcp://"+w.gitAddress,
-		"--manifest-path="+manifestPath, "--git-token=env:BENCH_TOKEN")
+		"--manifest-path="+manifestPath, "--git-token=env:BENCH_TOKEN")...)
 	if err != nil {
 		return result, err
 	}
