@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"tazlab.net/castle/ci/publish/report"
 )
 
 // measureCold publishes this repository's blog with an engine that has nothing cached: no module, no program, no image. It
@@ -43,6 +46,10 @@ func (w *workshop) publishCold(ctx context.Context, title string) error {
 		return err
 	}
 	took := time.Since(start).Seconds()
+	// Emptying its cache does not make an engine forget what it has in memory.
+	if i := slices.IndexFunc(result.Steps, func(step report.Step) bool { return step.Name == "compile castle" }); w.castle == "" && (i < 0 || result.Steps[i].Seconds < 1) {
+		return errors.New("the engine had castle compiled already: measure with one that is new, `castle engine up --cache=FOLDER`")
+	}
 	if result.Image.AlreadyThere {
 		return errors.New("the registry had the image already: that was not the first publish")
 	}
