@@ -19,9 +19,6 @@ type Fact struct {
 	Distinct bool           // the list must hold nothing twice
 }
 
-// fits says whether a text has the form that is asked for.
-func (f Fact) fits(text string) bool { return f.Form == nil || f.Form.MatchString(text) }
-
 // Facts are those of a document's fields by path; "[]" stands for any item of a list or a map: "nodes[].role".
 type Facts map[string]Fact
 

@@ -206,12 +206,12 @@ func (r *Reader) value(target reflect.Value, node *yaml.Node, path string) {
 		}
 		target.SetBool(yes)
 	case kind == reflect.String:
-		switch {
+		switch fact := r.Facts.Of(path); {
 		case node.Kind != yaml.ScalarNode:
 			fail("must be text")
 			return
-		case node.Tag != "!!str" && !r.Facts.Of(path).fits(node.Value):
-			fail("%q is not %s", node.Value, r.Facts.Of(path).What) // in quotes it would not be either
+		case node.Tag != "!!str" && fact.What != "" && !fact.Form.MatchString(node.Value):
+			fail("%q is not %s", node.Value, fact.What) // in quotes it would not be either
 			return
 		case node.Tag != "!!str":
 			fail("must be text; put it in quotes: %q", node.Value)
