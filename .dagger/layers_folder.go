@@ -44,25 +44,24 @@ func layersOf(ctx context.Context, given *dagger.Directory) (*dagger.Directory, 
 // clustersFolder is what castle.yaml names. castle-publish holds the rest of
 // that file to its schema, and is not compiled for a cluster alone.
 func clustersFolder(ctx context.Context, repository *dagger.Directory) (string, error) {
-	const file = "castle.yaml"
-	there, err := repository.Exists(ctx, file)
+	there, err := repository.Exists(ctx, settingsFile)
 	if err != nil || !there {
 		return defaultLayers, err
 	}
-	text, err := repository.File(file).Contents(ctx)
+	text, err := repository.File(settingsFile).Contents(ctx)
 	if err != nil {
 		return "", err
 	}
 	var named struct{ Clusters string }
 	if err := yaml.Unmarshal([]byte(text), &named); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return "", fmt.Errorf("%s: %w", settingsFile, err)
 	}
 	folder := path.Clean(named.Clusters)
 	switch {
 	case named.Clusters == "":
 		return defaultLayers, nil
 	case path.IsAbs(folder) || folder == ".." || strings.HasPrefix(folder, "../"):
-		return "", fmt.Errorf("%s: clusters: %s is not in the repository: name a folder by its path from the repository's root", file, named.Clusters)
+		return "", fmt.Errorf("%s: clusters: %s is not in the repository: name a folder by its path from the repository's root", settingsFile, named.Clusters)
 	}
 	return folder, nil
 }

@@ -159,6 +159,9 @@ func (m *Castle) Site(
 	}
 }
 
+// settingsFile is at the root of a user's repository.
+const settingsFile = "castle.yaml"
+
 // settings are what is read here of what `castle-publish settings` prints.
 type settings struct {
 	Path       string            `json:"path"`
@@ -205,7 +208,7 @@ func (s *Site) settings(ctx context.Context, need string, cluster ...string) (*s
 	if err != nil {
 		return nil, err
 	}
-	file := dag.Directory().WithDirectory("/", s.Source, dagger.DirectoryWithDirectoryOpts{Include: []string{"castle.yaml"}})
+	file := dag.Directory().WithDirectory("/", s.Source, dagger.DirectoryWithDirectoryOpts{Include: []string{settingsFile}})
 	args := append([]string{publishProgram, "settings", "--folder=/repository", "--for=" + need}, s.Given...)
 	text, err := container.
 		WithMountedDirectory("/repository", file).
