@@ -51,5 +51,6 @@ func (w Waiter) Wait(ctx context.Context, wanted Wanted, timeout time.Duration) 
 	}})
 	close(done)
 	ticking.Wait()
+	spans.Close(time.Now())
 	return seen, err
 }
