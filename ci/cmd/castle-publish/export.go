@@ -90,7 +90,7 @@ func export(ctx context.Context, source worktree.Options, dest string) (exported
 // resolveHugo finds the version of Hugo in the commit, as Git has it, or else in the folder as it is.
 func resolveHugo(ctx context.Context, source worktree.Options, committed bool, asked hugoversion.Choice, fallback string) (hugoversion.Choice, error) {
 	folder := source.Dir
-	if committed {
+	if committed && asked.Version == "" {
 		part, err := os.MkdirTemp("", "castle-hugo-*")
 		if err != nil {
 			return hugoversion.Choice{}, err
