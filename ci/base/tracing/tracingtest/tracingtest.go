@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
@@ -116,6 +117,16 @@ func (r *Receiver) Begun() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return slices.Clone(r.begun)
+}
+
+// AwaitBegun waits until a span of this name is shown while it goes on.
+func (r *Receiver) AwaitBegun(name string) {
+	r.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !slices.Contains(r.Begun(), name); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s goes on, and its span is not shown: %q", name, r.Begun())
+		}
+	}
 }
 
 // Named is the span of this name that has ended.
