@@ -123,7 +123,7 @@ func TestALyingEndpointDoesNotOpenTheGate(t *testing.T) {
 	w := newWorld(t, "none", "0", without(engineFolder, storageFolder, gitopsFolder)...)
 	w.on("webhook-lies=8s")
 	w.castle("create").succeeds()
-	w.heldUntilServed("networking", "metallb-webhook-service", 8*time.Second)
+	w.heldUntilServed("networking", "metallb-webhook-service")
 	w.poolAtFirstTry()
 	w.kubernetes(w.unsealed("kubeconfig")).givesAddresses()
 }

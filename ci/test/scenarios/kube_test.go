@@ -14,7 +14,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"google.golang.org/grpc"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,7 +79,7 @@ func (k kube) hasNodes() {
 		declared = append(declared, node.Name)
 	}
 	slices.Sort(declared)
-	k.world.until(30*time.Second, fmt.Sprintf("%v are Ready", declared), func() (string, bool) {
+	k.world.until(2*time.Minute, fmt.Sprintf("%v are Ready", declared), func() (string, bool) {
 		nodes, err := k.typed.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
 		if err != nil {
 			return err.Error(), false
@@ -109,7 +108,7 @@ func (k kube) givesAddresses() {
 		k.world.t.Fatal(err)
 	}
 	var given netip.Addr
-	k.world.until(20*time.Second, "a Service has an address", func() (string, bool) {
+	k.world.until(2*time.Minute, "a Service has an address", func() (string, bool) {
 		seen, err := services.Get(ctx, "scenario", metav1.GetOptions{})
 		if err != nil {
 			return err.Error(), false
@@ -132,8 +131,11 @@ func (k kube) givesAddresses() {
 func (k kube) follows(commit, tag string) {
 	k.world.t.Helper()
 	revision := k.world.cluster.GitOps.Branch + "@sha1:" + commit
-	k.world.until(time.Minute, "Flux is at "+revision+" and the blog at "+tag, func() (string, bool) {
-		source := k.get(gitRepositories, "flux-system", "flux-system")
+	k.world.until(3*time.Minute, "Flux is at "+revision+" and the blog at "+tag, func() (string, bool) {
+		source, err := k.dynamic.Resource(gitRepositories).Namespace("flux-system").Get(context.Background(), "flux-system", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
 		if at, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision"); at != revision {
 			return "GitRepository at " + at, false
 		}
@@ -149,7 +151,10 @@ func (k kube) follows(commit, tag string) {
 				return item.GetName() + " at " + at, false
 			}
 		}
-		deployment := k.blog()
+		deployment, err := k.typed.AppsV1().Deployments("blog").Get(context.Background(), "hugo-blog", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
 		image := deployment.Spec.Template.Spec.Containers[0].Image
 		if !strings.HasSuffix(image, ":"+tag) {
 			return "the blog's image is " + image, false
@@ -159,15 +164,6 @@ func (k kube) follows(commit, tag string) {
 			status.ObservedGeneration == deployment.Generation && status.UpdatedReplicas == *deployment.Spec.Replicas &&
 				status.AvailableReplicas == *deployment.Spec.Replicas && status.Replicas == *deployment.Spec.Replicas
 	})
-}
-
-func (k kube) blog() *appsv1.Deployment {
-	k.world.t.Helper()
-	deployment, err := k.typed.AppsV1().Deployments("blog").Get(context.Background(), "hugo-blog", metav1.GetOptions{})
-	if err != nil {
-		k.world.t.Fatal(err)
-	}
-	return deployment
 }
 
 // reconcile asks Flux to look at Git now.
@@ -201,7 +197,7 @@ func (w *world) etcd(talosconfig []byte) (members []string, leaders []uint64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i, node := range w.cluster.ControlPlanes() {
 		c, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(node.Address.String()), client.WithGRPCDialOptions(

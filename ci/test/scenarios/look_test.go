@@ -127,7 +127,7 @@ func (w *world) proxmox(path string, into any) error {
 func (w *world) vms() []vm {
 	w.t.Helper()
 	var list []vm
-	w.until(10*time.Second, "Proxmox lists its VMs", func() (string, bool) {
+	w.until(time.Minute, "Proxmox lists its VMs", func() (string, bool) {
 		list = nil
 		err := w.proxmox("/cluster/resources?type=vm", &list)
 		return fmt.Sprint(err), err == nil
@@ -178,7 +178,7 @@ func (w *world) status() status.Status {
 // themselves again after a power cut, and status looks for seconds only.
 func (w *world) isWell() {
 	w.t.Helper()
-	w.until(40*time.Second, "all is well", func() (string, bool) {
+	w.until(3*time.Minute, "all is well", func() (string, bool) {
 		problems := unwell(w.status(), len(w.cluster.Nodes))
 		return strings.Join(problems, "; "), len(problems) == 0
 	})
