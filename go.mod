@@ -13,6 +13,7 @@ require (
 	github.com/go-resty/resty/v2 v2.13.1
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/go-containerregistry v0.22.1
+	github.com/google/renameio/v2 v2.0.2
 	github.com/google/uuid v1.6.0
 	github.com/hashicorp/terraform-exec v0.25.2
 	github.com/infisical/go-sdk v0.8.0

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/luthermonson/go-proxmox"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -70,11 +71,7 @@ func (h *Hypervisor) NoteUnfinished(ctx context.Context, state string) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(state, unfinishedFile)
-	if err := os.WriteFile(file+".new", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return renameio.WriteFile(filepath.Join(state, unfinishedFile), data, 0o600)
 }
 
 // Removal is how the removal of one unfinished VM goes on: it starts, waits, and ends.

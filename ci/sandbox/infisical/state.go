@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
 )
 
@@ -106,29 +107,17 @@ func (s *store) change(edit func(*state) error) error {
 		return err
 	}
 	if s.file != "" {
-		if err := writeAtomically(s.file, data); err != nil {
+		err := os.MkdirAll(filepath.Dir(s.file), 0o700)
+		if err == nil {
+			err = renameio.WriteFile(s.file, data, 0o600)
+		}
+		if err != nil {
 			return fmt.Errorf("the state of the simulated Infisical: %w", err)
 		}
 	}
 	s.saved = data
 	s.current.Store(next)
 	return nil
-}
-
-func writeAtomically(file string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	partial, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.partial") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(partial.Name())
-	_, err = partial.Write(data)
-	if err := errors.Join(err, partial.Sync(), partial.Close()); err != nil {
-		return err
-	}
-	return os.Rename(partial.Name(), file)
 }
 
 // plant adds the projects that the state does not have yet. What a project already holds stays: the seed must not bring

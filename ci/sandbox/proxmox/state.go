@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/google/renameio/v2"
 )
 
 // state is everything that outlives a power cut.
@@ -75,20 +77,5 @@ func (s *state) save(name string) error {
 	if err != nil {
 		return err
 	}
-	next := name + ".new"
-	file, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync() // else the new name could stand for an empty file
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(next, name)
+	return renameio.WriteFile(name, data, 0o600)
 }

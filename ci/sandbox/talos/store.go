@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path/filepath"
+
+	"github.com/google/renameio/v2"
 )
 
 // state is everything that outlives a power cut.
@@ -74,16 +75,7 @@ func (s *state) save(path string) error {
 	if err != nil {
 		return fmt.Errorf("write the machines' disks: %w", err)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".talos-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write the machines' disks: %w", err)
-	}
-	_, err = file.Write(data)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name()) // the error is told already
+	if err := renameio.WriteFile(path, data, 0o600); err != nil {
 		return fmt.Errorf("write the machines' disks: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/siderolabs/crypto/x509"
 )
 
@@ -45,10 +46,7 @@ func newAuthority(file string) (*x509.CertificateAuthority, error) {
 		return nil, err
 	}
 	// Whole or not at all: half an authority would have to be told apart from none.
-	if err := os.WriteFile(file+".new", slices.Concat(ca.CrtPEM, ca.KeyPEM), 0o600); err != nil {
-		return nil, err
-	}
-	return ca, os.Rename(file+".new", file)
+	return ca, renameio.WriteFile(file, slices.Concat(ca.CrtPEM, ca.KeyPEM), 0o600)
 }
 
 // serverTLS is the TLS configuration of a service at an address.

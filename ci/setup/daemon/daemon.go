@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/google/renameio/v2"
 )
 
 // Daemon describes a background process.
@@ -206,11 +208,7 @@ func (d Daemon) write(state State) error {
 	if err != nil {
 		return err
 	}
-	temporary := d.Record + ".new"
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, d.Record)
+	return renameio.WriteFile(d.Record, data, 0o600)
 }
 
 func (d Daemon) lastLogLines(n int) string {

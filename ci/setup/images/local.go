@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/renameio/v2"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -48,8 +49,5 @@ func (l Local) WriteBeside(list string) error {
 		return nil
 	}
 	// A module that is called meanwhile reads the old file or the new one, never half of one.
-	if err := os.WriteFile(file+".new", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return renameio.WriteFile(file, text, 0o644)
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/google/renameio/v2"
 )
 
 // memory is what the files of a site's last build left behind, in a file of a cache. Most files of a build are those of the
@@ -143,18 +144,7 @@ func (m *memory) save() error {
 	if err := os.MkdirAll(filepath.Dir(m.file), 0o755); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(m.file), "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), m.file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return renameio.WriteFile(m.file, data, 0o644)
 }
 
 // MarshalJSON writes the three parts of a need as a list.

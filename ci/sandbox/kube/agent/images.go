@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/renameio/v2"
+
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
@@ -112,11 +114,7 @@ func (i *Images) save() error {
 	if err != nil {
 		return err
 	}
-	next := i.file + ".new"
-	if err := os.WriteFile(next, data, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(next, i.file)
+	return renameio.WriteFile(i.file, data, 0o644)
 }
 
 // program is the path of the program that an image stands for, or "".
