@@ -61,8 +61,8 @@ bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two
 	@go test -run '^$$' -bench . -benchtime 3x ./ci/publish/gitops ./ci/publish/siteimage
 
 .PHONY: bench-cold
-bench-cold: castle ## A publish with an engine whose cache is emptied first, compiling castle and with its image, and where the time goes
-	@$(ready); go run ./ci/bench/publish -only=cold
+bench-cold: castle ## A publish with a new engine, once compiling castle, once with its image, and where the time goes
+	@$(ready); go run ./ci/bench/publish -only=cold -castle=$(castle) -cache=$(cache)
 
 .PHONY: engine-down
 engine-down: castle ## Stop an engine that castle started

@@ -28,6 +28,8 @@ type options struct {
 	root, hugo  string
 	program     string
 	only, site  string
+	// For new engines: the castle program, and the cache folder that it has made ready.
+	hostProgram, cache string
 }
 
 func main() {
@@ -37,8 +39,10 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.hugo, "hugo", "hugo", "the hugo command for the plain sequence")
 	flag.StringVar(&o.program, "castle-publish", "castle-publish", "castle-publish, for the memory that it takes")
-	flag.StringVar(&o.only, "only", "", "measure one part only: sites, rollouts, or cold, which empties the engine's cache")
+	flag.StringVar(&o.only, "only", "", "measure one part only: sites, rollouts, or cold, which starts new engines")
 	flag.StringVar(&o.site, "site", "", "measure only the sites whose names begin with this, such as Blowfish")
+	flag.StringVar(&o.hostProgram, "castle", "castle", "the castle program, for the cold part")
+	flag.StringVar(&o.cache, "cache", "", "the cache folder that castle has made ready, for the cold part")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -7,11 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"tazlab.net/castle/ci/publish/report"
 )
+
+// settings is the castle.yaml of the repository that is published: its image goes into the sandbox's own registry.
+const settings = `sites:
+  blog:
+    path: blog
+    image: tazzo/tazlab.net
+    manifest: ` + manifestPath + `
+`
 
 // rolloutBar is how long Flux and the cluster may take from the push to the available pod, as the median.
 const rolloutBar = 5 * time.Second
@@ -33,6 +42,9 @@ func measureRollouts(ctx context.Context, o options) error {
 }
 
 func (w *workshop) rollouts(ctx context.Context) ([]time.Duration, error) {
+	if err := os.WriteFile(filepath.Join(w.source(), "castle.yaml"), []byte(settings), 0o644); err != nil {
+		return nil, err
+	}
 	if err := w.run(ctx, w.root, nil, "dagger", "call", "--quiet", "create", "--cluster=sandbox"); err != nil {
 		return nil, err
 	}
@@ -41,8 +53,7 @@ func (w *workshop) rollouts(ctx context.Context) ([]time.Duration, error) {
 		if err := errors.Join(editAbout(w.blog(), run), w.commit(ctx, "Change a comma")); err != nil {
 			return nil, err
 		}
-		output, err := w.output(ctx, w.root, nil, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(), "--path="+w.path, "--image=tazzo/tazlab.net",
-			"--manifest-path=apps/base/hugo-blog/hugo-blog.yaml", "--cluster=sandbox", "--wait", "--format=JSON")
+		output, err := w.output(ctx, w.root, nil, "dagger", "call", "--quiet", "publish-blog", "--source="+w.source(), "--cluster=sandbox", "--wait", "--format=JSON")
 		if err != nil {
 			return nil, err
 		}

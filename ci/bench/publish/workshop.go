@@ -39,6 +39,7 @@ type workshop struct {
 	servers           []*http.Server
 	hugoCache, public string
 	castle            string // an image with castle's programs; empty: they are compiled
+	engine            string // how the engine is reached; empty: as the environment says
 }
 
 func newWorkshop(ctx context.Context, o options, s site) (*workshop, error) {
@@ -126,7 +127,11 @@ func (w *workshop) publish(ctx context.Context) (result report.Result, err error
 	if w.castle != "" {
 		call = append(call, "--castle="+w.castle)
 	}
-	output, err := w.output(ctx, w.root, []string{"BENCH_TOKEN=bench"}, "dagger", append(call, "publish-blog", "--source="+w.source(),
+	environment := []string{"BENCH_TOKEN=bench"}
+	if w.engine != "" {
+		environment = append(environment, "_EXPERIMENTAL_DAGGER_RUNNER_HOST="+w.engine)
+	}
+	output, err := w.output(ctx, w.root, environment, "dagger", append(call, "publish-blog", "--source="+w.source(),
 		"--path="+w.path, "--format=JSON", "--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
 		"--gitops-url=http://"+w.gitAddress+"/gitops.git", "--gitops-service=tcp://"+w.gitAddress,
 		"--manifest-path="+manifestPath, "--git-token=env:BENCH_TOKEN")...)
