@@ -65,7 +65,7 @@ func (m *Castle) Cluster(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
 	// file:PATH). Default: for a sandbox its own.

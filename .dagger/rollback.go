@@ -102,7 +102,7 @@ func (m *Castle) RollbackBlog(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
 	// for a sandbox its own.
@@ -250,7 +250,7 @@ func (m *Castle) History(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key of a sandbox that does not bring its own.
 	// +optional

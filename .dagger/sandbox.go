@@ -116,7 +116,7 @@ func (m *Castle) Sandbox(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// How much of a homelab's time the sandbox takes: 1 is real time, 0 none.
 	// +default="0.05"
@@ -147,7 +147,7 @@ func (m *Castle) SandboxReset(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 ) (string, error) {
 	d, err := m.Cluster(cluster, terragrunt, nil, "", nil).describe(ctx)

@@ -56,7 +56,7 @@ func (m *Castle) WaitBlog(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file. Default: for a sandbox
 	// its own.

@@ -1,4 +1,4 @@
-// Package ci has no code. Its test holds the layout that CONTRIBUTING.md describes.
+// Package ci has no code. Its tests hold the layout that CONTRIBUTING.md describes, and what calls take along.
 package ci
 
 import (
