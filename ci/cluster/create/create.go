@@ -34,9 +34,13 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	})
 }
 
-// begin removes what an earlier create left unfinished, and notes what this one is going to make.
+// begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's, and notes what this
+// run is going to make.
 func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) error {
 	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
+		return err
+	}
+	if _, err := cluster.OwnVMs(ctx, access); err != nil {
 		return err
 	}
 	machines := cluster.Hypervisor(access)

@@ -49,6 +49,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
 		}
+		if _, err := cluster.OwnVMs(ctx, access); err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
 		if err := cluster.Terragrunt(ctx, record, access, "destroy", "-auto-approve"); err != nil {
 			return err
 		}

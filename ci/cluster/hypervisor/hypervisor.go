@@ -47,6 +47,11 @@ func (h *Hypervisor) Close() { h.close() }
 
 // VMs lists the VMs in the cluster's range, in order of their ids.
 func (h *Hypervisor) VMs(ctx context.Context) ([]VM, error) {
+	return h.list(ctx, h.cluster.VMIDs.Contains)
+}
+
+// list lists the VMs whose ids are wanted, in order of their ids.
+func (h *Hypervisor) list(ctx context.Context, wanted func(id int) bool) ([]VM, error) {
 	cluster, err := h.client.Cluster(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask Proxmox at %s: %w", h.cluster.Proxmox.URL, err)
@@ -55,16 +60,16 @@ func (h *Hypervisor) VMs(ctx context.Context) ([]VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask Proxmox at %s for its VMs: %w", h.cluster.Proxmox.URL, err)
 	}
-	var list []VM
+	var vms []VM
 	for _, resource := range resources {
 		id := int(resource.VMID)
-		if !h.cluster.VMIDs.Contains(id) {
+		if !wanted(id) {
 			continue
 		}
 		tags := strings.FieldsFunc(resource.Tags, func(r rune) bool { return r == ';' || r == ',' || r == ' ' })
-		list = append(list, VM{ID: id, Name: resource.Name, Host: resource.Node, Status: resource.Status,
+		vms = append(vms, VM{ID: id, Name: resource.Name, Host: resource.Node, Status: resource.Status,
 			Ours: slices.Contains(tags, h.cluster.Tag())})
 	}
-	slices.SortFunc(list, func(a, b VM) int { return a.ID - b.ID })
-	return list, nil
+	slices.SortFunc(vms, func(a, b VM) int { return a.ID - b.ID })
+	return vms, nil
 }

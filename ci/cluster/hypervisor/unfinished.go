@@ -29,19 +29,25 @@ const (
 	removalEvery = time.Second
 )
 
-func readUnfinished(state string) ([]int, error) {
-	data, err := os.ReadFile(filepath.Join(state, unfinishedFile))
+// readUnfinished reads the note. One that holds no ids is put aside, and setAside says where and why: it is not known what an
+// earlier create had begun, and nothing is removed on a guess.
+func readUnfinished(state string) (ids []int, setAside string, err error) {
+	file := filepath.Join(state, unfinishedFile)
+	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var ids []int
-	if err == nil {
-		err = json.Unmarshal(data, &ids)
+		return nil, "", nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which VMs an earlier create had begun: %w", err)
+		return nil, "", fmt.Errorf("read which VMs an earlier create had begun: %w", err)
 	}
-	return ids, nil
+	if broken := json.Unmarshal(data, &ids); broken != nil {
+		aside := unfinishedFile + ".broken"
+		if err := os.Rename(file, filepath.Join(state, aside)); err != nil {
+			return nil, "", fmt.Errorf("set a broken note of unfinished VMs aside: %w", err)
+		}
+		return nil, fmt.Sprintf("does not say which VMs an earlier create had begun (%v) and is now %s: where Proxmox says that a VM exists already, remove it by hand", broken, aside), nil
+	}
+	return ids, "", nil
 }
 
 // ForgetUnfinished removes the note of unfinished VMs from a state folder: from here on they hold data, or they are gone.
@@ -50,6 +56,17 @@ func ForgetUnfinished(state string) error {
 		return err
 	}
 	return nil
+}
+
+// Begun are the nodes whose VMs are in the note: an earlier create had begun them, and none holds data yet.
+func (h *Hypervisor) Begun(state string) (nodes []string, err error) {
+	ids, _, err := readUnfinished(state)
+	for _, node := range h.cluster.Nodes {
+		if slices.Contains(ids, node.VMID) {
+			nodes = append(nodes, node.Name)
+		}
+	}
+	return nodes, err
 }
 
 // NoteUnfinished notes in the state folder the VMs that are still to be made, whole or not at all.
@@ -76,17 +93,21 @@ func (h *Hypervisor) NoteUnfinished(ctx context.Context, state string) error {
 
 // Removal is how the removal of one unfinished VM goes on: it starts, waits, and ends.
 type Removal struct {
-	Step    string // "VM 521"
+	Step    string // "VM 521"; for a broken note, that
 	Waiting string // for what, where it does not only start
 	Ended   bool
 	Err     error // at the end: why the VM is still there
 }
 
 // RemoveUnfinished removes the VMs that an earlier create had begun, by the note in the state folder, and that no state
-// knows: what is in the state is the tools' own business, also when it is half made. known says whether a node's VM is in
-// it. tell takes how it goes on.
-func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known func() (func(node string) bool, error), tell func(Removal) error) error {
-	ids, err := readUnfinished(state)
+// knows: what is in the state is the tools' own business, also when it is half made. known are the VMs in it, by node. tell
+// takes how it goes on.
+func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known func() (map[string]int, error), tell func(Removal) error) error {
+	ids, setAside, err := readUnfinished(state)
+	if setAside != "" {
+		const step = "note of unfinished VMs"
+		err = errors.Join(tell(Removal{Step: step}), tell(Removal{Step: step, Waiting: setAside}), tell(Removal{Step: step, Ended: true}))
+	}
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -97,7 +118,7 @@ func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known f
 	ctx, cancel := context.WithTimeout(ctx, removalLimit)
 	defer cancel()
 	for _, node := range h.cluster.Nodes {
-		if !slices.Contains(ids, node.VMID) || inState(node.Name) {
+		if _, has := inState[node.Name]; has || !slices.Contains(ids, node.VMID) {
 			continue
 		}
 		if err := h.removeLeftover(ctx, node, tell); err != nil {
@@ -185,17 +206,20 @@ func ended(ctx context.Context, start func(context.Context) (*proxmox.Task, erro
 
 // patientVMs lists the VMs in the cluster's range by id, and bears some refusals.
 func (h *Hypervisor) patientVMs(ctx context.Context) (map[int]VM, error) {
+	list, err := h.patientList(ctx, h.cluster.VMIDs.Contains)
+	byID := map[int]VM{}
+	for _, vm := range list {
+		byID[vm.ID] = vm
+	}
+	return byID, err
+}
+
+// patientList is list, and bears some refusals.
+func (h *Hypervisor) patientList(ctx context.Context, wanted func(id int) bool) ([]VM, error) {
 	for try := 1; ; try++ {
-		list, err := h.VMs(ctx)
-		if err == nil {
-			byID := map[int]VM{}
-			for _, vm := range list {
-				byID[vm.ID] = vm
-			}
-			return byID, nil
-		}
-		if try == removalTries || ctx.Err() != nil {
-			return nil, err
+		list, err := h.list(ctx, wanted)
+		if err == nil || try == removalTries || ctx.Err() != nil {
+			return list, err
 		}
 		select {
 		case <-time.After(removalEvery):

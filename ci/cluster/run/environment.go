@@ -25,6 +25,8 @@ const (
 	VariableCharts       = "CASTLE_CHARTS"
 	VariableEvents       = "CASTLE_EVENTS"
 	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
+
+	variableProxmoxToken = "PROXMOX_VE_API_TOKEN" // the provider's own
 )
 
 // inherited are the caller's variables that the tools may see. The rest, the age key among them, is not theirs.
@@ -73,7 +75,7 @@ var variables = []variable{
 	{kube.ClientKeyVariable, func(g *given) string { return string(g.access.Kube.Key) }, whole},
 
 	{"PROXMOX_VE_ENDPOINT", func(g *given) string { return g.cluster.Description.Proxmox.URL }, nil},
-	{"PROXMOX_VE_API_TOKEN", func(g *given) string { return g.secret(secrets.ProxmoxAPIToken) }, secrets.TokenParts},
+	{variableProxmoxToken, func(g *given) string { return g.secret(secrets.ProxmoxAPIToken) }, secrets.TokenParts},
 
 	{"TF_ENCRYPTION", func(g *given) string { return g.encryption }, secrets.EncryptionKeys},
 	{"TF_IN_AUTOMATION", func(*given) string { return "1" }, nil},

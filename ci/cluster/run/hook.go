@@ -1,12 +1,11 @@
 package run
 
 import (
-	"tazlab.net/castle/ci/cluster/talos/machineconfig"
-
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -15,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -23,7 +23,9 @@ type Hook struct {
 	description *description.Cluster
 	events      string // file of the event log
 	log         *timeline.Log
-	logErr      error
+
+	mutex  sync.Mutex // machines come up at the same time
+	logErr error
 }
 
 // OpenHook reads the environment.
@@ -49,11 +51,28 @@ func (h *Hook) Close() error { return h.log.Close() }
 // append notes an event; the first one that cannot be noted fails the hook at its end, not in the middle of its work.
 func (h *Hook) append(event timeline.Event) {
 	event.Cluster = h.description.Name
-	h.logErr = errors.Join(h.logErr, h.log.Append(event))
+	err := h.log.Append(event)
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.logErr = errors.Join(h.logErr, err)
 }
 
-// LayerStarts notes that a layer starts.
-func (h *Hook) LayerStarts(layer string) error { return h.layer(layer, timeline.PhaseStart, "") }
+// noted is why events could not be noted, if some could not.
+func (h *Hook) noted() error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.logErr
+}
+
+// LayerStarts notes that a layer starts, and looks once more whose the machines are that it is about to change.
+func (h *Hook) LayerStarts(ctx context.Context, layer string) error {
+	if err := h.layer(layer, timeline.PhaseStart, ""); err != nil || layer != layers.Platform {
+		return err
+	}
+	machines := hypervisor.Open(h.description, os.Getenv(variableProxmoxToken))
+	defer machines.Close()
+	return machines.CheckOwned(ctx, os.Getenv(VariableState), nil)
+}
 
 // LayerEnds notes that a layer is done.
 func (h *Hook) LayerEnds(layer string) error {
@@ -67,7 +86,7 @@ func (h *Hook) LayerFails(layer string) error {
 
 func (h *Hook) layer(layer, phase, result string) error {
 	h.append(timeline.Event{Kind: timeline.KindLayer, Layer: layer, Phase: phase, Result: result})
-	return h.logErr
+	return h.noted()
 }
 
 // Wait waits for a gate and notes each of its conditions.
@@ -98,7 +117,7 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 		}
 		h.append(event.Record(layer))
 	}})
-	return errors.Join(err, h.logErr)
+	return errors.Join(err, h.noted())
 }
 
 // Quorum is the machines as the gates look at them.
@@ -131,5 +150,5 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 		h.append(timeline.Event{Time: event.Time, Kind: timeline.KindStep, Layer: layers.Platform, Name: name,
 			Phase: event.Phase, Result: event.Result, Cause: event.Cause})
 	}})
-	return errors.Join(err, h.logErr)
+	return errors.Join(err, h.noted())
 }

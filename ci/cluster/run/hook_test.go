@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"tazlab.net/castle/ci/base/redact/redacttest"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // The API's message is longer than what is kept of it, and around the place of the cut it names a secret of the layers.
@@ -69,5 +71,29 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 	}
 	if log := string(data); !strings.Contains(log, "clustersecretstores: ") || !strings.Contains(log, "xxx") || strings.Contains(log, secret[:4]) {
 		t.Errorf("the event log holds a part of the secret, or not what was seen:\n%s", log)
+	}
+}
+
+// The machines come up at the same time, and each notes its own steps.
+func TestEventsThatCannotBeNotedAreToldWhoeverNotesThem(t *testing.T) {
+	described, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := timeline.Open(filepath.Join(t.TempDir(), eventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := &Hook{description: described, log: log}
+	var machines sync.WaitGroup
+	for range 8 {
+		machines.Go(func() { h.append(timeline.Event{Kind: timeline.KindStep}) })
+	}
+	machines.Wait()
+	if err := h.noted(); err == nil || strings.Count(err.Error(), "\n") != 7 {
+		t.Errorf("of 8 events that were not noted is told: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // Hooks are processes of their own, which know nothing of the trace: they write to the event log.
@@ -32,7 +33,7 @@ func TestWhatTheHooksNoteAreSpansOfTheRun(t *testing.T) {
 	_, err = cluster.Execute(ctx, "create", func(_ context.Context, record *Record) error {
 		t.Setenv(description.Variable, handed)
 		t.Setenv(VariableEvents, record.Events())
-		err := inHook(t, func(hook *Hook) error { return hook.LayerStarts(layers.Platform) })
+		err := inHook(t, func(hook *Hook) error { return hook.layer(layers.Platform, timeline.PhaseStart, "") })
 		gate := gates.Event{Condition: "nodes", Time: time.Now(), Phase: gates.PhaseStart}
 		err = errors.Join(err, inHook(t, func(hook *Hook) error {
 			hook.append(gate.Record(layers.Platform))

@@ -2,9 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
@@ -15,13 +12,12 @@ import (
 func (c *Cluster) RemoveUnfinished(ctx context.Context, record *Record, access *Access) error {
 	machines := c.Hypervisor(access)
 	defer machines.Close()
-	known := func() (func(string) bool, error) {
+	known := func() (map[string]int, error) {
 		states, err := c.States(access)
 		if err != nil {
 			return nil, err
 		}
-		addresses, err := states.Resources(ctx, layers.Platform)
-		return func(node string) bool { return inState(addresses, node) }, err
+		return states.VMs(ctx)
 	}
 	return machines.RemoveUnfinished(ctx, c.State, known, func(removal hypervisor.Removal) error {
 		event := timeline.Event{Kind: timeline.KindStep, Cluster: c.Description.Name, Layer: layers.Platform, Name: removal.Step, Phase: timeline.PhaseStart}
@@ -37,7 +33,18 @@ func (c *Cluster) RemoveUnfinished(ctx context.Context, record *Record, access *
 	})
 }
 
-// inState tells whether a node's VM is among the addresses of a state.
-func inState(addresses []string, node string) bool {
-	return slices.ContainsFunc(addresses, func(address string) bool { return strings.HasSuffix(address, fmt.Sprintf(".node[%q]", node)) })
+// OwnVMs are the VMs in the state of the layer platform, by node. It fails where one that the layer would change or remove is
+// somebody else's.
+func (c *Cluster) OwnVMs(ctx context.Context, access *Access) (map[string]int, error) {
+	states, err := c.States(access)
+	if err != nil {
+		return nil, err
+	}
+	known, err := states.VMs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	machines := c.Hypervisor(access)
+	defer machines.Close()
+	return known, machines.CheckOwned(ctx, c.State, known)
 }

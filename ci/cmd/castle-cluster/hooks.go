@@ -40,7 +40,7 @@ func newLayerCommand() *cobra.Command {
 		Short:     "Note in the event log where a layer stands",
 		Args:      cobra.ExactArgs(2),
 		ValidArgs: []string{"start", "end", "fail"},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			hook, err := run.OpenHook()
 			if err != nil {
 				return err
@@ -48,7 +48,7 @@ func newLayerCommand() *cobra.Command {
 			defer hook.Close()
 			switch args[0] {
 			case "start":
-				return hook.LayerStarts(args[1])
+				return hook.LayerStarts(cmd.Context(), args[1])
 			case "end":
 				return hook.LayerEnds(args[1])
 			case "fail":

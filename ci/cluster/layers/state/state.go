@@ -3,6 +3,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-exec/tfexec"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // Store holds a cluster's states.
@@ -27,6 +29,24 @@ type Store struct {
 
 // Resources are the addresses of what a layer's state holds, without data sources; nil where there is no state.
 func (s Store) Resources(ctx context.Context, layer string) ([]string, error) {
+	held, err := s.pull(ctx, layer)
+	if held == nil {
+		return nil, err
+	}
+	return held.addresses(), nil
+}
+
+// VMs are the ids of the VMs that the state of the layer platform holds, by the nodes' names; nil where there is no state.
+func (s Store) VMs(ctx context.Context) (map[string]int, error) {
+	held, err := s.pull(ctx, layers.Platform)
+	if held == nil {
+		return nil, err
+	}
+	return held.vms()
+}
+
+// pull reads the state of a layer; it is nil where there is none.
+func (s Store) pull(ctx context.Context, layer string) (*contents, error) {
 	folder, done, err := s.open(layer)
 	if err != nil || folder == "" {
 		return nil, err
@@ -48,7 +68,7 @@ func (s Store) Resources(ctx context.Context, layer string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the state of layer %s: %w", layer, err)
 	}
-	return addresses(text)
+	return parse(text)
 }
 
 // open gives a folder in which OpenTofu finds a layer's state: the state's own, or for a remote one a new folder that names
@@ -91,27 +111,35 @@ func forTerraformExec(environment []string) map[string]string {
 	return tfexec.CleanEnv(kept)
 }
 
-// addresses lists the managed resources of a state, "module.x.type.name[key]".
-func addresses(state string) ([]string, error) {
-	if strings.TrimSpace(state) == "" {
+// contents is what is read here of a state.
+type contents struct {
+	Resources []struct {
+		Module    string `json:"module"`
+		Mode      string `json:"mode"`
+		Type      string `json:"type"`
+		Name      string `json:"name"`
+		Instances []struct {
+			Key        any             `json:"index_key"`
+			Attributes json.RawMessage `json:"attributes"`
+		} `json:"instances"`
+	} `json:"resources"`
+}
+
+func parse(text string) (*contents, error) {
+	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	var parsed struct {
-		Resources []struct {
-			Module    string `json:"module"`
-			Mode      string `json:"mode"`
-			Type      string `json:"type"`
-			Name      string `json:"name"`
-			Instances []struct {
-				Key any `json:"index_key"`
-			} `json:"instances"`
-		} `json:"resources"`
-	}
-	if err := json.Unmarshal([]byte(state), &parsed); err != nil {
+	held := &contents{}
+	if err := json.Unmarshal([]byte(text), held); err != nil {
 		return nil, fmt.Errorf("a state that is no JSON: %w", err)
 	}
+	return held, nil
+}
+
+// addresses lists the managed resources, "module.x.type.name[key]".
+func (c *contents) addresses() []string {
 	list := []string{}
-	for _, resource := range parsed.Resources {
+	for _, resource := range c.Resources {
 		if resource.Mode != "managed" {
 			continue
 		}
@@ -127,5 +155,28 @@ func addresses(state string) ([]string, error) {
 			}
 		}
 	}
-	return list, nil
+	return list
+}
+
+// VMType is a VM's type in the modules of the layer platform.
+const VMType = "proxmox_virtual_environment_vm"
+
+// vms are the ids of the VMs by the nodes' names.
+func (c *contents) vms() (map[string]int, error) {
+	ids := map[string]int{}
+	for _, resource := range c.Resources {
+		if resource.Type != VMType {
+			continue
+		}
+		for _, instance := range resource.Instances {
+			var attributes struct {
+				ID int `json:"vm_id"`
+			}
+			if err := json.Unmarshal(instance.Attributes, &attributes); err != nil || attributes.ID == 0 {
+				return nil, fmt.Errorf("the state of layer %s does not say which VM %v is: %w", layers.Platform, instance.Key, cmp.Or(err, errors.New("no vm_id")))
+			}
+			ids[fmt.Sprint(instance.Key)] = attributes.ID
+		}
+	}
+	return ids, nil
 }

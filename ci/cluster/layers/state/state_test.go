@@ -1,19 +1,41 @@
 package state
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
 
 func TestStatesAreListedByAddress(t *testing.T) {
-	got, err := addresses(`{"resources": [
+	held, err := parse(`{"resources": [
 		{"mode": "data", "type": "a", "name": "b", "instances": [{}]},
 		{"mode": "managed", "type": "vm", "name": "node", "instances": [{"index_key": "cp-1"}, {"index_key": 2}]},
 		{"module": "module.x", "mode": "managed", "type": "helm_release", "name": "r", "instances": [{}]}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `vm.node["cp-1"] vm.node[2] module.x.helm_release.r`; strings.Join(got, " ") != want {
+	if got, want := strings.Join(held.addresses(), " "), `vm.node["cp-1"] vm.node[2] module.x.helm_release.r`; got != want {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestVMsAreListedByTheirNodes(t *testing.T) {
+	held, err := parse(`{"resources": [
+		{"mode": "managed", "type": "terraform_data", "name": "other", "instances": [{"attributes": {"vm_id": 9}}]},
+		{"mode": "managed", "type": "proxmox_virtual_environment_vm", "name": "node", "instances": [
+			{"index_key": "cp-1", "attributes": {"vm_id": 421, "name": "cp-1"}},
+			{"index_key": "worker-1", "status": "tainted", "attributes": {"vm_id": 424}}]}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := held.vms(); err != nil || fmt.Sprint(ids) != "map[cp-1:421 worker-1:424]" {
+		t.Errorf("got %v, %v", ids, err)
+	}
+	nameless, err := parse(`{"resources": [{"mode": "managed", "type": "proxmox_virtual_environment_vm", "name": "node", "instances": [{"index_key": "cp-1", "attributes": {}}]}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nameless.vms(); err == nil || !strings.Contains(err.Error(), "which VM cp-1 is") {
+		t.Errorf("a state that names no id: %v", err)
 	}
 }
