@@ -124,6 +124,13 @@ terraform {
     execute  = ["castle-cluster", "layer", "start", local.layer]
   }
 
+  # Helm takes a record that an interrupted run left unfinished for another process's lock, and would refuse for ever.
+  before_hook "free" {
+    if       = contains(local.needs[local.layer], "helm")
+    commands = ["apply"]
+    execute  = ["castle-cluster", "layer", "free", local.layer]
+  }
+
   # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.
   after_hook "talos" {
     if       = local.layer == "platform"

@@ -15,7 +15,7 @@ type phases struct {
 	// Since when the layer was worked on, from the command's start.
 	Start seconds
 	Init  seconds // Terragrunt's preparation and `tofu init`
-	Plan  seconds // start of `tofu apply`, of its providers, and the refresh, until the plan is there
+	Plan  seconds // the look at Helm's release, start of `tofu apply`, of its providers, and the refresh, until the plan is there
 	Apply seconds // the changes, without the gates among them
 	Talos seconds // castle-cluster talos up
 	Gates seconds // castle-cluster wait, within the changes and after them
@@ -83,7 +83,7 @@ func splitUnit(o *outcome, unit string) phases {
 		for text := range strings.Lines(l.Text) {
 			hook, isHook := strings.CutPrefix(strings.TrimSpace(text), markHook)
 			switch {
-			case isHook && hook == "start":
+			case isHook && (hook == "start" || hook == "free"):
 				field = &p.Plan
 			case isHook && hook == "talos":
 				field = &p.Talos

@@ -26,19 +26,29 @@ type Layer struct {
 	Needs  []string // layers that are done before it starts
 	Awaits []string // layers whose objects it waits for on its way
 	Gates  []string // in the order in which they can be passed; the layer's own is the last
-	chart  string   // what it installs, by its name in charts.yaml
-	stand  string   // the chart of its shape for a sandbox, where that cannot have the real one
+	// Release is what Helm calls the chart once it is installed; the zero value where the layer installs none.
+	Release Release
+
+	chart string // what it installs, by its name in charts.yaml
+	stand string // the chart of its shape for a sandbox, where that cannot have the real one
 }
+
+// Release is a release of Helm's.
+type Release struct{ Namespace, Name string }
 
 // All are the layers in the order of their folders.
 var All = []Layer{
 	{Name: Secrets, Folder: "1-secrets"},
 	{Name: Platform, Folder: "2-platform", Needs: []string{Secrets}, Gates: []string{"platform"}},
-	{Name: Engine, Folder: "3-engine", Needs: []string{Platform}, Gates: []string{"engine-webhook", "engine-store", "engine"}, chart: "external-secrets"},
-	{Name: Networking, Folder: "4-networking", Needs: []string{Platform}, Gates: []string{"networking-webhook", "networking"}, chart: "metallb"},
-	{Name: Storage, Folder: "5-storage", Needs: []string{Platform}, Gates: []string{"storage"}, chart: "longhorn", stand: "longhorn-sandbox"},
+	{Name: Engine, Folder: "3-engine", Needs: []string{Platform}, Gates: []string{"engine-webhook", "engine-store", "engine"},
+		chart: "external-secrets", Release: Release{"external-secrets", "external-secrets"}},
+	{Name: Networking, Folder: "4-networking", Needs: []string{Platform}, Gates: []string{"networking-webhook", "networking"},
+		chart: "metallb", Release: Release{"metallb-system", "metallb"}},
+	{Name: Storage, Folder: "5-storage", Needs: []string{Platform}, Gates: []string{"storage"},
+		chart: "longhorn", stand: "longhorn-sandbox", Release: Release{"longhorn-system", "longhorn"}},
 	{Name: GitOps, Folder: "6-gitops", Needs: []string{Platform}, Awaits: []string{Engine},
-		Gates: []string{"gitops-store", "gitops-secrets", "gitops-controllers", "gitops"}, chart: "flux"},
+		Gates: []string{"gitops-store", "gitops-secrets", "gitops-controllers", "gitops"},
+		chart: "flux", Release: Release{"flux-system", "flux"}},
 }
 
 // InCluster are the layers that cannot be removed without the cluster's API: their objects are in it.

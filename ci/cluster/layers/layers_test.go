@@ -40,6 +40,8 @@ var (
 	needed       = regexp.MustCompile(`"\.\./([^"]+)"`)
 	chartInput   = regexp.MustCompile(`(?m)^  chart = "([a-z-]+)"`)
 	chartInUse   = regexp.MustCompile(`chart\s+= "\$\{var\.charts\}/([a-z-]+)"`)
+	releaseLines = regexp.MustCompile(`resource "helm_release" "\w+" \{\n  name +=\s"([a-z-]+)"\n  namespace += local\.namespace\n`)
+	namespace    = regexp.MustCompile(`(?m)^  namespace = "([a-z-]+)"`)
 	waitCommands = regexp.MustCompile(`command\s+= "([a-z-]+)"`)
 )
 
@@ -81,6 +83,13 @@ func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
 			}
 			if got := layer.Chart(platform); got != chart {
 				t.Errorf("unit %s of %s installs %q, the table says %q", layer.Folder, cluster, chart, got)
+			}
+			var release layers.Release
+			if match := releaseLines.FindStringSubmatch(code); match != nil {
+				release = layers.Release{Namespace: namespace.FindStringSubmatch(code)[1], Name: match[1]}
+			}
+			if layer.Release != release {
+				t.Errorf("the module of layer %s installs %+v, the table says %+v", layer.Name, release, layer.Release)
 			}
 			var gates []string
 			for _, match := range waitCommands.FindAllStringSubmatch(code, -1) {

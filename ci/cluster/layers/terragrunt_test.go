@@ -210,10 +210,10 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	for layer, want := range map[string][]string{
 		"secrets":    {"layer start secrets", "layer end secrets"},
 		"platform":   {"layer start platform", "wait platform", "layer end platform"},
-		"engine":     {"layer start engine", "wait engine-webhook", "layer fail engine"},
-		"networking": {"layer start networking", "wait networking-webhook", "wait networking", "layer end networking"},
-		"storage":    {"layer start storage", "wait storage", "layer end storage"},
-		"gitops":     {"layer start gitops", "wait --timeout=30m gitops-store", "layer fail gitops"},
+		"engine":     {"layer start engine", "layer free engine", "wait engine-webhook", "layer fail engine"},
+		"networking": {"layer start networking", "layer free networking", "wait networking-webhook", "wait networking", "layer end networking"},
+		"storage":    {"layer start storage", "layer free storage", "wait storage", "layer end storage"},
+		"gitops":     {"layer start gitops", "layer free gitops", "wait --timeout=30m gitops-store", "layer fail gitops"},
 	} {
 		if got := of(layer, calls); !slices.Equal(got, want) {
 			t.Errorf("hooks of %s: %v, want %v", layer, got, want)
@@ -235,11 +235,11 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 		}
 	}
 	calls = r.called(t)
-	if got, want := of("engine", calls), []string{"layer start engine", "wait engine-webhook", "wait engine-store", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
+	if got, want := of("engine", calls), []string{"layer start engine", "layer free engine", "wait engine-webhook", "wait engine-store", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
 		t.Errorf("hooks of engine: %v, want %v", got, want)
 	}
 
-	if got, want := of("gitops", calls), []string{"layer start gitops", "wait --timeout=30m gitops-store", "wait gitops-secrets", "wait gitops", "layer end gitops"}; !slices.Equal(got, want) {
+	if got, want := of("gitops", calls), []string{"layer start gitops", "layer free gitops", "wait --timeout=30m gitops-store", "wait gitops-secrets", "wait gitops", "layer end gitops"}; !slices.Equal(got, want) {
 		t.Errorf("hooks of gitops: %v, want %v", got, want)
 	}
 

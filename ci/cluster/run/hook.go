@@ -13,6 +13,7 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/releases"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -87,6 +88,35 @@ func (h *Hook) LayerFails(layer string) error {
 func (h *Hook) layer(layer, phase, result string) error {
 	h.append(timeline.Event{Kind: timeline.KindLayer, Layer: layer, Phase: phase, Result: result})
 	return h.noted()
+}
+
+// releaseLimit bounds the look at a layer's Helm release.
+const releaseLimit = time.Minute
+
+// FreeRelease frees the layer's Helm release where an interrupted run left it in the middle of an operation, and notes that as
+// a step.
+func (h *Hook) FreeRelease(ctx context.Context, layer string) error {
+	release := layers.Named(layer).Release
+	if release == (layers.Release{}) {
+		return nil
+	}
+	client, err := kube.FromEnv(os.Getenv)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
+	defer cancel()
+	freed, err := releases.Free(ctx, client, release)
+	step := timeline.Event{Kind: timeline.KindStep, Layer: layer, Name: "Helm release " + release.Name}
+	for _, record := range freed {
+		step.Phase, step.Cause = timeline.PhaseStart, ""
+		h.append(step)
+		step.Phase, step.Cause = timeline.PhaseWaiting, fmt.Sprintf("an interrupted run left revision %d %s at %s", record.Revision, record.Status, record.Since.UTC().Format(time.TimeOnly))
+		h.append(step)
+		step.Phase, step.Result, step.Cause = timeline.PhaseEnd, timeline.ResultOK, ""
+		h.append(step)
+	}
+	return errors.Join(err, h.noted())
 }
 
 // Wait waits for a gate and notes each of its conditions.

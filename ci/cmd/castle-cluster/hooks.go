@@ -36,10 +36,10 @@ last, for how long, and what to look at next.`,
 
 func newLayerCommand() *cobra.Command {
 	return cli.Hidden(&cobra.Command{
-		Use:       "layer start|end|fail NAME",
-		Short:     "Note in the event log where a layer stands",
+		Use:       "layer start|free|end|fail NAME",
+		Short:     "Note in the event log where a layer stands; free its Helm release of what an interrupted run left",
 		Args:      cobra.ExactArgs(2),
-		ValidArgs: []string{"start", "end", "fail"},
+		ValidArgs: []string{"start", "free", "end", "fail"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			hook, err := run.OpenHook()
 			if err != nil {
@@ -49,12 +49,14 @@ func newLayerCommand() *cobra.Command {
 			switch args[0] {
 			case "start":
 				return hook.LayerStarts(cmd.Context(), args[1])
+			case "free":
+				return hook.FreeRelease(cmd.Context(), args[1])
 			case "end":
 				return hook.LayerEnds(args[1])
 			case "fail":
 				return hook.LayerFails(args[1])
 			}
-			return fmt.Errorf("a layer starts, ends or fails, and does not %s", args[0])
+			return fmt.Errorf("a layer starts, is freed, ends or fails, and does not %s", args[0])
 		},
 	})
 }

@@ -3,9 +3,15 @@
 package scenarios
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 func TestCreateGoesOnAfterItWasKilledAndInterrupted(t *testing.T) {
@@ -74,4 +80,47 @@ func (w *world) hasVMs(n int) {
 		}
 		return strings.Repeat("#", found), found >= n
 	})
+}
+
+// TestCreateGoesOnAfterItWasKilledWhileHelmInstalled is the kill that Helm itself never gets over: its record says for ever that an
+// operation is in progress.
+func TestCreateGoesOnAfterItWasKilledWhileHelmInstalled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", without(engineFolder, storageFolder, gitopsFolder)...)
+	w.on()
+	w.start(w.copyLive("platform", justPlatform()...), nil, "create").wait(5 * time.Minute)
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	records := func() (found []string) {
+		list, err := k.typed.CoreV1().Secrets("metallb-system").List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, record := range list.Items {
+			found = append(found, record.Labels["version"]+" "+record.Labels["status"])
+		}
+		return found
+	}
+
+	killed := w.start(w.live, nil, "create")
+	w.until(3*time.Minute, "Helm installs MetalLB", func() (string, bool) {
+		seen := records()
+		return fmt.Sprint(seen), slices.Equal(seen, []string{"1 pending-install"})
+	})
+	killed.kill()
+	killed.wait(time.Minute)
+	if left := records(); !slices.Equal(left, []string{"1 pending-install"}) {
+		t.Fatalf("the kill came too late: Helm's records are %v", left)
+	}
+
+	w.castle("create").succeeds()
+	if left := records(); !slices.Equal(left, []string{"1 deployed"}) {
+		t.Errorf("Helm's records are %v", left)
+	}
+	step := func(e timeline.Event) bool {
+		return e.Name == "Helm release metallb" && e.Phase == timeline.PhaseWaiting
+	}
+	if cause := w.event(step).Cause; !strings.HasPrefix(cause, "an interrupted run left revision 1 pending-install at ") {
+		t.Errorf("of the freed release the time line says %q", cause)
+	}
+	k.givesAddresses()
 }
