@@ -11,11 +11,19 @@ import (
 // +cache="never"
 func (c *Cluster) Create(
 	ctx context.Context,
+	// A node, by name, whose VM may be removed or replaced with its disks, where
+	// cluster.yaml says so; several times.
+	// +optional
+	allowReplace []string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return c.run(ctx, format, "create")
+	var flags []string
+	for _, node := range allowReplace {
+		flags = append(flags, "--allow-replace="+node)
+	}
+	return c.run(ctx, format, "create", flags...)
 }
 
 // Validate lists every mistake of the description at once.

@@ -27,7 +27,7 @@ func (m *Castle) Create(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
 	// file:PATH). Default: for a sandbox its own.
@@ -39,11 +39,15 @@ func (m *Castle) Create(
 	// What goes wrong in the sandbox, such as webhook-late=20s; several times.
 	// +optional
 	fault []string,
+	// A node, by name, whose VM may be removed or replaced with its disks, where
+	// cluster.yaml says so; several times.
+	// +optional
+	allowReplace []string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, fault).Create(ctx, format)
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, fault).Create(ctx, allowReplace, format)
 }
 
 // Validate lists every mistake of a cluster's description at once, a line each
@@ -59,7 +63,7 @@ func (m *Castle) Validate(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 ) (_ string, err error) {
 	defer ended("validate", FormatText, &err)
@@ -96,7 +100,7 @@ func (m *Castle) Plan(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -121,7 +125,7 @@ func (m *Castle) Status(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -144,7 +148,7 @@ func (m *Castle) Outputs(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// How the result is written.
 	// +default="TEXT"
@@ -166,7 +170,7 @@ func (m *Castle) Kubeconfig(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -189,7 +193,7 @@ func (m *Castle) Talosconfig(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
@@ -213,7 +217,7 @@ func (m *Castle) Timeline(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 ) (*dagger.Directory, error) {
 	return m.Cluster(cluster, terragrunt, nil, "", nil).Timeline(ctx)
@@ -232,7 +236,7 @@ func (m *Castle) Destroy(
 	// The folder with the layers and the clusters, or a repository that holds it.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional

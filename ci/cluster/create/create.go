@@ -12,6 +12,8 @@ import (
 type Options struct {
 	// PullAhead has the machines pull the layers' images as soon as they run.
 	PullAhead bool
+	// AllowReplace are nodes, typed by name, whose VMs may be removed or replaced where the description says so.
+	AllowReplace []string
 }
 
 // Execute brings the cluster up, or on from where an earlier run ended: what is there and as described is left alone.
@@ -24,7 +26,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if err != nil {
 			return err
 		}
-		if err := begin(ctx, cluster, record, access); err != nil {
+		if err := begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		if options.PullAhead {
@@ -34,14 +36,20 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	})
 }
 
-// begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's, and notes what this
-// run is going to make.
-func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) error {
+// begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's and to take down or
+// away unasked those that are there, and notes what this run is going to make.
+func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) error {
 	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
 		return err
 	}
-	if _, err := cluster.OwnVMs(ctx, access); err != nil {
+	known, err := cluster.OwnVMs(ctx, access)
+	if err != nil {
 		return err
+	}
+	if len(known) > 0 {
+		if err := foresee(ctx, cluster, record, access, allowed); err != nil {
+			return err
+		}
 	}
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()

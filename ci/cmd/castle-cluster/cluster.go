@@ -87,6 +87,7 @@ func (c *clusterFlags) create() *cobra.Command {
 		return printRun(cmd, format, result, err)
 	})
 	command.Flags().BoolVar(&options.PullAhead, "pull-ahead", true, "have the machines pull the layers' images as soon as they run, before the layers install them")
+	command.Flags().StringArrayVar(&options.AllowReplace, "allow-replace", nil, "a node, by name, whose VM may be removed or replaced with its disks, where cluster.yaml says so; several times")
 	format.Add(command)
 	return command
 }

@@ -1,0 +1,150 @@
+package create
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	tfjson "github.com/hashicorp/terraform-json"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+// consequences are what an apply of the layer platform would do to machines that are there, by the nodes' names.
+type consequences struct {
+	removed   []string // with their disks; no node of that name is described any more
+	replaced  []string // by new ones with empty disks
+	restarted []string
+}
+
+// live are the attributes of a VM that Proxmox changes while it runs. For every other the provider restarts it
+// (reboot_after_update of bpg/proxmox, true unless it is set).
+var live = []string{"description", "on_boot", "stop_on_destroy", "tags",
+	"timeout_clone", "timeout_create", "timeout_migrate", "timeout_reboot", "timeout_shutdown_vm", "timeout_start_vm", "timeout_stop_vm"}
+
+// consequencesOf reads a plan.
+func consequencesOf(plan *tfjson.Plan) consequences {
+	var found consequences
+	for _, change := range plan.ResourceChanges {
+		if change.Type != state.VMType || change.Change == nil {
+			continue
+		}
+		node := fmt.Sprint(change.Index)
+		switch actions := change.Change.Actions; {
+		case actions.Replace():
+			found.replaced = append(found.replaced, node)
+		case actions.Delete():
+			found.removed = append(found.removed, node)
+		case actions.Update() && restarts(change.Change):
+			found.restarted = append(found.restarted, node)
+		}
+	}
+	return found
+}
+
+func restarts(change *tfjson.Change) bool {
+	before, _ := change.Before.(map[string]any)
+	after, _ := change.After.(map[string]any)
+	for name := range maps.Keys(after) {
+		if !slices.Contains(live, name) && !reflect.DeepEqual(before[name], after[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused says why the consequences are not taken unasked; allowed are the nodes whose loss was typed by name. Machines that
+// were begun and never configured hold nothing and may be replaced.
+func (c consequences) refused(cluster *description.Cluster, allowed, begun []string) error {
+	lost := slices.Concat(c.removed, c.replaced)
+	controlPlanes := func(names []string) (found []string) {
+		for _, name := range names {
+			// A node that is not described any more may have been one.
+			if node, is := cluster.Node(name); !is || node.Role == description.RoleControlPlane {
+				found = append(found, name)
+			}
+		}
+		return found
+	}
+	var reasons []error
+	for i, name := range lost {
+		if slices.Contains(allowed, name) || slices.Contains(begun, name) {
+			continue
+		}
+		what, way := "replace", "put back in cluster.yaml what was changed of it"
+		if i < len(c.removed) {
+			what, way = "remove", "put it back into cluster.yaml"
+		}
+		reasons = append(reasons, fmt.Errorf("create would %s the VM of %s with its disks, and nothing was changed: %s, or allow it with --allow-replace %s", what, name, way, name))
+	}
+	known := func(names []string) []string {
+		return slices.DeleteFunc(controlPlanes(names), func(name string) bool { return slices.Contains(begun, name) })
+	}
+	down := known(slices.Concat(c.replaced, c.restarted))
+	down = slices.DeleteFunc(down, func(name string) bool { _, is := cluster.Node(name); return !is })
+	if len(down) > 1 {
+		slices.Sort(down)
+		reasons = append(reasons, fmt.Errorf("create would take down the control planes %s at the same time, and etcd with them; nothing was changed: change one of them in cluster.yaml, create, then the next",
+			strings.Join(down, ", ")))
+	}
+	return errors.Join(reasons...)
+}
+
+// foresee plans the layer platform, and refuses what would take machines down or away unasked.
+func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) error {
+	machines := cluster.Hypervisor(access)
+	defer machines.Close()
+	begun, err := machines.Begun(cluster.State)
+	if err != nil {
+		return err
+	}
+	plan, err := planPlatform(ctx, cluster, record, access)
+	if err != nil {
+		return err
+	}
+	return consequencesOf(plan).refused(cluster.Description, allowed, begun)
+}
+
+// planPlatform is the plan of the layer platform. It holds no secret: none is an input of that layer.
+func planPlatform(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (*tfjson.Plan, error) {
+	folder, err := os.MkdirTemp("", "castle-plan-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	var said run.Cause
+	runner, err := cluster.Runner(access, record.Events(), func(_, message string) { said.Add(message) })
+	if err != nil {
+		return nil, err
+	}
+	unit := layers.Named(layers.Platform).Folder
+	runner.Only, runner.Plans = unit, folder
+	if _, err := runner.RunAll(ctx, "plan"); err != nil {
+		if text := said.Text(); text != "" && ctx.Err() == nil {
+			err = errors.New(text)
+		}
+		return nil, fmt.Errorf("plan the layer %s: %w", layers.Platform, err)
+	}
+	file, err := os.Open(filepath.Join(folder, unit, "tfplan.json"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return nil, err
+	}
+	plan := &tfjson.Plan{}
+	return plan, json.Unmarshal(text, plan)
+}
