@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/bench/sitegen"
+	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/realsites"
 )
 
@@ -187,8 +188,10 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 					return m, err
 				}
 			}
+			var steps []report.Step
 			castle, err := timed(func() (int64, error) {
 				result, err := w.publish(ctx)
+				steps = result.Steps
 				return result.Image.UploadedBytes, err
 			})
 			if err != nil {
@@ -200,8 +203,12 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 				return m, fmt.Errorf("plain sequence, %s: %w", step.row.publishCase, err)
 			}
 			step.row.plain = append(step.row.plain, plain)
-			fmt.Fprintf(os.Stderr, "%s, %s: %s against %s\n", s.name, step.row.publishCase,
+			fmt.Fprintf(os.Stderr, "%s, %s: %s against %s; of it", s.name, step.row.publishCase,
 				castle.took.Round(10*time.Millisecond), plain.took.Round(10*time.Millisecond))
+			for _, step := range steps {
+				fmt.Fprintf(os.Stderr, ", %s %.1f s", step.Name, step.Seconds)
+			}
+			fmt.Fprintln(os.Stderr)
 		}
 		peak, err := w.memory(ctx)
 		if err != nil {
