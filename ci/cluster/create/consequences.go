@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,6 +24,8 @@ type consequences struct {
 	removed   []string // with their disks; no node of that name is described any more
 	replaced  []string // by new ones with empty disks
 	restarted []string
+	// controlPlanes are those of them that are one, by the tag that their VMs have.
+	controlPlanes []string
 }
 
 // live are the attributes of a VM that Proxmox changes while it runs. For every other the provider restarts it
@@ -41,22 +41,27 @@ func consequencesOf(plan *tfjson.Plan) consequences {
 			continue
 		}
 		node := fmt.Sprint(change.Index)
+		before, _ := change.Change.Before.(map[string]any)
+		after, _ := change.Change.After.(map[string]any)
 		switch actions := change.Change.Actions; {
 		case actions.Replace():
 			found.replaced = append(found.replaced, node)
 		case actions.Delete():
 			found.removed = append(found.removed, node)
-		case actions.Update() && restarts(change.Change):
+		case actions.Update() && restarts(before, after):
 			found.restarted = append(found.restarted, node)
+		default:
+			continue
+		}
+		if tags, _ := before["tags"].([]any); slices.Contains(tags, any(description.RoleControlPlane)) {
+			found.controlPlanes = append(found.controlPlanes, node)
 		}
 	}
 	return found
 }
 
-func restarts(change *tfjson.Change) bool {
-	before, _ := change.Before.(map[string]any)
-	after, _ := change.After.(map[string]any)
-	for name := range maps.Keys(after) {
+func restarts(before, after map[string]any) bool {
+	for name := range after {
 		if !slices.Contains(live, name) && !reflect.DeepEqual(before[name], after[name]) {
 			return true
 		}
@@ -64,35 +69,20 @@ func restarts(change *tfjson.Change) bool {
 	return false
 }
 
-// refused says why the consequences are not taken unasked; allowed are the nodes whose loss was typed by name. Machines that
-// were begun and never configured hold nothing and may be replaced.
-func (c consequences) refused(cluster *description.Cluster, allowed, begun []string) error {
-	lost := slices.Concat(c.removed, c.replaced)
-	controlPlanes := func(names []string) (found []string) {
-		for _, name := range names {
-			// A node that is not described any more may have been one.
-			if node, is := cluster.Node(name); !is || node.Role == description.RoleControlPlane {
-				found = append(found, name)
+// refused says why the consequences are not taken unasked. allowed are the nodes whose loss was typed by name; halfMade are those
+// whose machines were never configured: they hold nothing.
+func (c consequences) refused(allowed, halfMade []string) error {
+	var reasons []error
+	refuse := func(nodes []string, what, way string) {
+		for _, node := range nodes {
+			if !slices.Contains(allowed, node) && !slices.Contains(halfMade, node) {
+				reasons = append(reasons, fmt.Errorf("create would %s the VM of %s with its disks, and nothing was changed: %s, or allow it with --allow-replace %s", what, node, way, node))
 			}
 		}
-		return found
 	}
-	var reasons []error
-	for i, name := range lost {
-		if slices.Contains(allowed, name) || slices.Contains(begun, name) {
-			continue
-		}
-		what, way := "replace", "put back in cluster.yaml what was changed of it"
-		if i < len(c.removed) {
-			what, way = "remove", "put it back into cluster.yaml"
-		}
-		reasons = append(reasons, fmt.Errorf("create would %s the VM of %s with its disks, and nothing was changed: %s, or allow it with --allow-replace %s", what, name, way, name))
-	}
-	known := func(names []string) []string {
-		return slices.DeleteFunc(controlPlanes(names), func(name string) bool { return slices.Contains(begun, name) })
-	}
-	down := known(slices.Concat(c.replaced, c.restarted))
-	down = slices.DeleteFunc(down, func(name string) bool { _, is := cluster.Node(name); return !is })
+	refuse(c.removed, "remove", "put it back into cluster.yaml")
+	refuse(c.replaced, "replace", "put back in cluster.yaml what was changed of it")
+	down := slices.DeleteFunc(slices.Clone(c.controlPlanes), func(node string) bool { return slices.Contains(halfMade, node) })
 	if len(down) > 1 {
 		slices.Sort(down)
 		reasons = append(reasons, fmt.Errorf("create would take down the control planes %s at the same time, and etcd with them; nothing was changed: change one of them in cluster.yaml, create, then the next",
@@ -101,8 +91,8 @@ func (c consequences) refused(cluster *description.Cluster, allowed, begun []str
 	return errors.Join(reasons...)
 }
 
-// foresee plans the layer platform, and refuses what would take machines down or away unasked.
-func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) error {
+// foresee plans the layer platform, and refuses what would take machines down or away unasked. known are those in its state.
+func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) error {
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()
 	begun, err := machines.Begun(cluster.State)
@@ -113,7 +103,9 @@ func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, acce
 	if err != nil {
 		return err
 	}
-	return consequencesOf(plan).refused(cluster.Description, allowed, begun)
+	// The note alone could be an old one: another machine may have gone on since, with the same state.
+	halfMade := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
+	return consequencesOf(plan).refused(allowed, halfMade)
 }
 
 // planPlatform is the plan of the layer platform. It holds no secret: none is an input of that layer.
@@ -136,12 +128,7 @@ func planPlatform(ctx context.Context, cluster *run.Cluster, record *run.Record,
 		}
 		return nil, fmt.Errorf("plan the layer %s: %w", layers.Platform, err)
 	}
-	file, err := os.Open(filepath.Join(folder, unit, "tfplan.json"))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(file)
+	text, err := os.ReadFile(filepath.Join(folder, unit, "tfplan.json"))
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	tfjson "github.com/hashicorp/terraform-json"
-
-	"tazlab.net/castle/ci/cluster/description"
 )
 
 func vm(node string, before, after map[string]any, actions ...tfjson.Action) *tfjson.ResourceChange {
@@ -14,44 +12,44 @@ func vm(node string, before, after map[string]any, actions ...tfjson.Action) *tf
 		Change: &tfjson.Change{Actions: actions, Before: before, After: after}}
 }
 
-func memory(megabytes int) map[string]any {
-	return map[string]any{"memory": []any{map[string]any{"dedicated": megabytes}}, "tags": []any{"castle"}}
+func machine(role string, megabytes int) map[string]any {
+	return map[string]any{"memory": []any{map[string]any{"dedicated": megabytes}}, "tags": []any{"blue", "castle", role}}
 }
 
 func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T) {
-	cluster, err := description.Load("../../../terragrunt/live/blue")
-	if err != nil {
-		t.Fatal(err)
-	}
+	controlPlane := func(megabytes int) map[string]any { return machine("controlplane", megabytes) }
+	worker := func(megabytes int) map[string]any { return machine("worker", megabytes) }
 	update := []tfjson.Action{tfjson.ActionUpdate}
 	replace := []tfjson.Action{tfjson.ActionDelete, tfjson.ActionCreate}
 	cases := map[string]struct {
-		changes        []*tfjson.ResourceChange
-		allowed, begun []string
-		want           []string // parts of the lines, nil: nothing is refused
+		changes           []*tfjson.ResourceChange
+		allowed, halfMade []string
+		want              []string // parts of the lines, nil: nothing is refused
 	}{
-		"nothing":      {changes: []*tfjson.ResourceChange{vm("blue-cp-1", memory(1), memory(1), tfjson.ActionNoop)}},
-		"new machines": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", nil, memory(1), tfjson.ActionCreate)}},
+		"nothing":      {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), tfjson.ActionNoop)}},
+		"new machines": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", nil, controlPlane(1), tfjson.ActionCreate)}},
 		"something else": {changes: []*tfjson.ResourceChange{{Type: "terraform_data", Index: "blue-cp-1",
 			Change: &tfjson.Change{Actions: replace}}}},
-		"removed": {changes: []*tfjson.ResourceChange{vm("blue-worker-9", memory(1), nil, tfjson.ActionDelete)},
+		"removed": {changes: []*tfjson.ResourceChange{vm("blue-worker-9", worker(1), nil, tfjson.ActionDelete)},
 			want: []string{"create would remove the VM of blue-worker-9 with its disks, and nothing was changed: put it back into cluster.yaml, or allow it with --allow-replace blue-worker-9"}},
-		"removed, another one allowed": {changes: []*tfjson.ResourceChange{vm("blue-worker-9", memory(1), nil, tfjson.ActionDelete)},
+		"removed, another one allowed": {changes: []*tfjson.ResourceChange{vm("blue-worker-9", worker(1), nil, tfjson.ActionDelete)},
 			allowed: []string{"blue-worker-1"}, want: []string{"remove the VM of blue-worker-9"}},
-		"replaced": {changes: []*tfjson.ResourceChange{vm("blue-worker-1", memory(1), memory(1), replace...), vm("blue-worker-2", memory(1), memory(1), replace...)},
+		"replaced": {changes: []*tfjson.ResourceChange{vm("blue-worker-1", worker(1), worker(1), replace...), vm("blue-worker-2", worker(1), worker(1), replace...)},
 			want: []string{"create would replace the VM of blue-worker-1", "create would replace the VM of blue-worker-2"}},
-		"replaced as allowed":                     {changes: []*tfjson.ResourceChange{vm("blue-cp-1", memory(1), memory(1), replace...)}, allowed: []string{"blue-cp-1"}},
-		"half made":                               {changes: []*tfjson.ResourceChange{vm("blue-cp-1", memory(1), memory(1), replace...), vm("blue-cp-2", memory(1), memory(1), replace...)}, begun: []string{"blue-cp-1", "blue-cp-2"}},
-		"one control plane restarted":             {changes: []*tfjson.ResourceChange{vm("blue-cp-1", memory(1), memory(2), update...)}},
-		"workers restarted":                       {changes: []*tfjson.ResourceChange{vm("blue-worker-1", memory(1), memory(2), update...), vm("blue-worker-2", memory(1), memory(2), update...)}},
-		"control planes that need not be stopped": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", map[string]any{"tags": "a"}, map[string]any{"tags": "b"}, update...), vm("blue-cp-2", map[string]any{"tags": "a"}, map[string]any{"tags": "b"}, update...)}},
-		"two control planes restarted": {changes: []*tfjson.ResourceChange{vm("blue-cp-2", memory(1), memory(2), update...), vm("blue-cp-1", memory(1), memory(2), update...)},
+		"replaced as allowed":                     {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...)}, allowed: []string{"blue-cp-1"}},
+		"half made":                               {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...), vm("blue-cp-2", controlPlane(1), controlPlane(1), replace...)}, halfMade: []string{"blue-cp-1", "blue-cp-2"}},
+		"one control plane restarted":             {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(2), update...)}},
+		"workers restarted":                       {changes: []*tfjson.ResourceChange{vm("blue-worker-1", worker(1), worker(2), update...), vm("blue-worker-2", worker(1), worker(2), update...)}},
+		"control planes that need not be stopped": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", map[string]any{"tags": []any{"controlplane"}}, map[string]any{"tags": []any{"controlplane", "x"}}, update...), vm("blue-cp-2", map[string]any{"tags": []any{"controlplane"}}, map[string]any{"tags": []any{"controlplane", "x"}}, update...)}},
+		"two control planes restarted": {changes: []*tfjson.ResourceChange{vm("blue-cp-2", controlPlane(1), controlPlane(2), update...), vm("blue-cp-1", controlPlane(1), controlPlane(2), update...)},
 			want: []string{"create would take down the control planes blue-cp-1, blue-cp-2 at the same time"}},
-		"one restarted, one replaced as allowed": {changes: []*tfjson.ResourceChange{vm("blue-cp-2", memory(1), memory(2), update...), vm("blue-cp-1", memory(1), memory(2), replace...)},
+		"one restarted, one replaced as allowed": {changes: []*tfjson.ResourceChange{vm("blue-cp-2", controlPlane(1), controlPlane(2), update...), vm("blue-cp-1", controlPlane(1), controlPlane(2), replace...)},
 			allowed: []string{"blue-cp-1"}, want: []string{"create would take down the control planes blue-cp-1, blue-cp-2 at the same time"}},
+		"two control planes removed as allowed": {changes: []*tfjson.ResourceChange{vm("blue-cp-4", controlPlane(1), nil, tfjson.ActionDelete), vm("blue-cp-5", controlPlane(1), nil, tfjson.ActionDelete)},
+			allowed: []string{"blue-cp-4", "blue-cp-5"}, want: []string{"create would take down the control planes blue-cp-4, blue-cp-5 at the same time"}},
 	}
 	for name, c := range cases {
-		err := consequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).refused(cluster, c.allowed, c.begun)
+		err := consequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).refused(c.allowed, c.halfMade)
 		var lines []string
 		if err != nil {
 			lines = strings.Split(err.Error(), "\n")

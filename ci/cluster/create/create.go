@@ -47,7 +47,7 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 		return err
 	}
 	if len(known) > 0 {
-		if err := foresee(ctx, cluster, record, access, allowed); err != nil {
+		if err := foresee(ctx, cluster, record, access, known, allowed); err != nil {
 			return err
 		}
 	}

@@ -69,22 +69,27 @@ func (h *Hypervisor) Begun(state string) (nodes []string, err error) {
 	return nodes, err
 }
 
-// NoteUnfinished notes in the state folder the VMs that are still to be made, whole or not at all.
+// NoteUnfinished notes in the state folder the VMs that are still to be made, whole or not at all. Those of an earlier note stay in
+// it: it is there because none of them was configured.
 func (h *Hypervisor) NoteUnfinished(ctx context.Context, state string) error {
 	there, err := h.patientVMs(ctx)
 	if err != nil {
 		return err
 	}
-	absent := []int{}
+	begun, _, err := readUnfinished(state)
+	if err != nil {
+		return err
+	}
+	unfinished := []int{}
 	for _, node := range h.cluster.Nodes {
-		if _, has := there[node.VMID]; !has {
-			absent = append(absent, node.VMID)
+		if _, has := there[node.VMID]; !has || slices.Contains(begun, node.VMID) {
+			unfinished = append(unfinished, node.VMID)
 		}
 	}
-	if len(absent) == 0 {
+	if len(unfinished) == 0 {
 		return ForgetUnfinished(state)
 	}
-	data, err := json.Marshal(absent)
+	data, err := json.Marshal(unfinished)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -17,7 +18,8 @@ func (c *Cluster) RemoveUnfinished(ctx context.Context, record *Record, access *
 		if err != nil {
 			return nil, err
 		}
-		return states.VMs(ctx)
+		vms, err := states.VMs(ctx)
+		return vms.IDs(), err
 	}
 	return machines.RemoveUnfinished(ctx, c.State, known, func(removal hypervisor.Removal) error {
 		event := timeline.Event{Kind: timeline.KindStep, Cluster: c.Description.Name, Layer: layers.Platform, Name: removal.Step, Phase: timeline.PhaseStart}
@@ -33,9 +35,9 @@ func (c *Cluster) RemoveUnfinished(ctx context.Context, record *Record, access *
 	})
 }
 
-// OwnVMs are the VMs in the state of the layer platform, by node. It fails where one that the layer would change or remove is
+// OwnVMs are the VMs in the state of the layer platform. It fails where one that the layer would change or remove is
 // somebody else's.
-func (c *Cluster) OwnVMs(ctx context.Context, access *Access) (map[string]int, error) {
+func (c *Cluster) OwnVMs(ctx context.Context, access *Access) (state.VMs, error) {
 	states, err := c.States(access)
 	if err != nil {
 		return nil, err
@@ -46,5 +48,5 @@ func (c *Cluster) OwnVMs(ctx context.Context, access *Access) (map[string]int, e
 	}
 	machines := c.Hypervisor(access)
 	defer machines.Close()
-	return known, machines.CheckOwned(ctx, c.State, known)
+	return known, machines.CheckOwned(ctx, c.State, known.IDs())
 }

@@ -36,8 +36,8 @@ func (s Store) Resources(ctx context.Context, layer string) ([]string, error) {
 	return held.addresses(), nil
 }
 
-// VMs are the ids of the VMs that the state of the layer platform holds, by the nodes' names; nil where there is no state.
-func (s Store) VMs(ctx context.Context) (map[string]int, error) {
+// VMs are what the state of the layer platform holds, by the nodes' names; nil where there is no state.
+func (s Store) VMs(ctx context.Context) (VMs, error) {
 	held, err := s.pull(ctx, layers.Platform)
 	if held == nil {
 		return nil, err
@@ -120,6 +120,7 @@ type contents struct {
 		Name      string `json:"name"`
 		Instances []struct {
 			Key        any             `json:"index_key"`
+			Status     string          `json:"status"`
 			Attributes json.RawMessage `json:"attributes"`
 		} `json:"instances"`
 	} `json:"resources"`
@@ -161,9 +162,26 @@ func (c *contents) addresses() []string {
 // VMType is a VM's type in the modules of the layer platform.
 const VMType = "proxmox_virtual_environment_vm"
 
-// vms are the ids of the VMs by the nodes' names.
-func (c *contents) vms() (map[string]int, error) {
+// VMs are the VMs of a state by the nodes' names.
+type VMs map[string]VM
+
+// VM is one of them.
+type VM struct {
+	ID      int
+	Tainted bool // its making failed half-way; OpenTofu is going to replace it
+}
+
+// IDs are the VMs' ids by the nodes' names.
+func (v VMs) IDs() map[string]int {
 	ids := map[string]int{}
+	for node, vm := range v {
+		ids[node] = vm.ID
+	}
+	return ids
+}
+
+func (c *contents) vms() (VMs, error) {
+	vms := VMs{}
 	for _, resource := range c.Resources {
 		if resource.Type != VMType {
 			continue
@@ -175,8 +193,8 @@ func (c *contents) vms() (map[string]int, error) {
 			if err := json.Unmarshal(instance.Attributes, &attributes); err != nil || attributes.ID == 0 {
 				return nil, fmt.Errorf("the state of layer %s does not say which VM %v is: %w", layers.Platform, instance.Key, cmp.Or(err, errors.New("no vm_id")))
 			}
-			ids[fmt.Sprint(instance.Key)] = attributes.ID
+			vms[fmt.Sprint(instance.Key)] = VM{ID: attributes.ID, Tainted: instance.Status == "tainted"}
 		}
 	}
-	return ids, nil
+	return vms, nil
 }

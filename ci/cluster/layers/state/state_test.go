@@ -28,8 +28,8 @@ func TestVMsAreListedByTheirNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ids, err := held.vms(); err != nil || fmt.Sprint(ids) != "map[cp-1:421 worker-1:424]" {
-		t.Errorf("got %v, %v", ids, err)
+	if vms, err := held.vms(); err != nil || fmt.Sprint(vms, vms.IDs()) != "map[cp-1:{421 false} worker-1:{424 true}] map[cp-1:421 worker-1:424]" {
+		t.Errorf("got %v, %v", vms, err)
 	}
 	nameless, err := parse(`{"resources": [{"mode": "managed", "type": "proxmox_virtual_environment_vm", "name": "node", "instances": [{"index_key": "cp-1", "attributes": {}}]}]}`)
 	if err != nil {

@@ -1,0 +1,103 @@
+package hypervisor
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/sandbox/proxmox"
+)
+
+const token = "castle@pve!test=5f8a9c0e-0000-4000-8000-0123456789ab"
+
+// host is blue's Proxmox with these VMs, simulated.
+func host(t *testing.T, vms ...proxmox.VM) *Hypervisor {
+	t.Helper()
+	simulator, err := proxmox.New(proxmox.Options{File: filepath.Join(t.TempDir(), "proxmox.json"), Tokens: []string{token}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(simulator.Close)
+	for _, vm := range vms {
+		vm.Cores, vm.MemoryMiB, vm.Disks = 1, 512, []proxmox.Disk{{Interface: "scsi0", Bytes: 1 << 30}}
+		if err := simulator.Seed(proxmox.Guest{VM: vm}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewUnstartedServer(simulator)
+	server.Config = simulator.HTTP()
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	cluster, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Proxmox.URL, cluster.Proxmox.Insecure = server.URL, true
+	h := Open(cluster, token)
+	t.Cleanup(h.Close)
+	return h
+}
+
+func note(t *testing.T, ids string) (state string) {
+	t.Helper()
+	state = t.TempDir()
+	if ids != "" {
+		if err := os.WriteFile(filepath.Join(state, unfinishedFile), []byte(ids), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return state
+}
+
+func TestAVMIsTheClustersByIDNameAndTagTogether(t *testing.T) {
+	ours := []string{"blue", "castle", "controlplane"}
+	cases := map[string]struct {
+		vm    proxmox.VM
+		note  string
+		known map[string]int
+		want  string // of the error, "" where it is ours
+	}{
+		"ours":                             {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: ours}},
+		"at no node's id":                  {vm: proxmox.VM{ID: 431, Name: "db"}},
+		"another name and no tag":          {vm: proxmox.VM{ID: 421, Name: "db"}, want: `is "db" without the cluster's tag, not blue-cp-1 of cluster blue`},
+		"another name":                     {vm: proxmox.VM{ID: 421, Name: "db", Tags: ours}, want: `is "db", not blue-cp-1`},
+		"our name, another cluster's tag":  {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"green"}}, want: "without the cluster's tag"},
+		"begun, the tag yet to come":       {vm: proxmox.VM{ID: 421, Name: "blue-cp-1"}, note: "[421, 422]"},
+		"another one in the place of that": {vm: proxmox.VM{ID: 421, Name: "db"}, note: "[421]", want: `is "db"`},
+		"renamed in the description":       {vm: proxmox.VM{ID: 421, Name: "blue-old", Tags: ours}, known: map[string]int{"blue-old": 421}},
+		"known to the state alone":         {vm: proxmox.VM{ID: 500, Name: "db"}, known: map[string]int{"blue-worker-9": 500}, want: "not blue-worker-9"},
+	}
+	for name, c := range cases {
+		err := host(t, c.vm).CheckOwned(t.Context(), note(t, c.note), c.known)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A create that was killed twice: the second one must not forget what the first had begun.
+func TestABegunVMStaysInTheNoteUntilItIsConfigured(t *testing.T) {
+	h := host(t, proxmox.VM{ID: 421, Name: "blue-cp-1"}, proxmox.VM{ID: 422, Name: "blue-cp-2", Tags: []string{"blue"}})
+	state := note(t, "[421, 423, 424, 425]")
+	if err := h.NoteUnfinished(t.Context(), state); err != nil {
+		t.Fatal(err)
+	}
+	begun, err := h.Begun(state)
+	if want := []string{"blue-cp-1", "blue-cp-3", "blue-worker-1", "blue-worker-2"}; err != nil || !slices.Equal(begun, want) {
+		t.Errorf("begun are %v, %v", begun, err)
+	}
+	if err := h.CheckOwned(t.Context(), state, nil); err != nil {
+		t.Error(err)
+	}
+	if err := ForgetUnfinished(state); err != nil {
+		t.Fatal(err)
+	}
+	if begun, err := h.Begun(state); err != nil || begun != nil {
+		t.Error(fmt.Sprint("after the note was removed: ", begun), err)
+	}
+}
