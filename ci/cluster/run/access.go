@@ -73,7 +73,7 @@ func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {
 		}
 		text = string(made)
 		if keep {
-			if err := values.Put(ctx, secrets.TalosSecrets, text); err != nil {
+			if text, err = values.Establish(ctx, secrets.TalosSecrets, text); err != nil {
 				return nil, err
 			}
 		}

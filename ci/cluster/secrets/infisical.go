@@ -108,38 +108,26 @@ func (s *session) list(ctx context.Context) (map[string]string, error) {
 	return values, err
 }
 
-// put creates or updates a secret, the more likely one first; exists is what the list said. A create whose answer was lost
-// is found as existing when it is tried again.
-func (s *session) put(ctx context.Context, name, value string, exists bool) error {
+// create makes a secret. One that is there already stays as it is: made is false then, also where it is there because the answer
+// to an earlier try was lost.
+func (s *session) create(ctx context.Context, name, value string) (made bool, err error) {
 	written := ""
-	create := func(client *resty.Client) error {
+	err = s.authenticated(ctx, "keep "+name, func(client *resty.Client) error {
 		answer, err := secretsapi.CallCreateSecretV3(client, secretsapi.CreateSecretV3RawRequest{
 			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", SecretValue: value,
 		})
 		written = answer.Secret.SecretKey
 		return err
-	}
-	update := func(client *resty.Client) error {
-		answer, err := secretsapi.CallUpdateSecretV3(client, secretsapi.UpdateSecretV3RawRequest{
-			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", NewSecretValue: value,
-		})
-		written = answer.Secret.SecretKey
-		return err
-	}
-	first, then := create, update
-	if exists {
-		first, then = update, create
-	}
-	err := s.authenticated(ctx, "keep "+name, first)
+	})
 	var refused *InfisicalError
-	if errors.As(err, &refused) && (!exists && refused.alreadyExists() || exists && refused.Status == http.StatusNotFound) {
-		err = s.authenticated(ctx, "keep "+name, then)
-	}
-	if err == nil && written != name {
-		return &InfisicalError{Place: s.String(), Doing: "keep " + name, Status: http.StatusOK,
+	switch {
+	case errors.As(err, &refused) && refused.alreadyExists():
+		return false, nil
+	case err == nil && written != name:
+		return false, &InfisicalError{Place: s.String(), Doing: "keep " + name, Status: http.StatusOK,
 			Message: "the change waits for an approval: let the identity bypass the change policy of this path"}
 	}
-	return err
+	return err == nil, err
 }
 
 // authenticated runs a request with a token, and once more with a new one where Infisical no longer takes the old.

@@ -62,10 +62,10 @@ func TestSecretsDoNotLeakToStandardStreamsOrTemporaryFiles(t *testing.T) {
 	}
 	stdout, stderr := os.Stdout, os.Stderr
 	os.Stdout, os.Stderr = file, file
-	w := newWorld(t, func(w *world) { w.remote[TalosSecrets] = canary(t) })
+	w := newWorld(t, nil)
 	values, err := w.resolve()
 	if err == nil {
-		err = values.Put(t.Context(), TalosSecrets, "new "+w.remote[TalosSecrets])
+		w.remote[TalosSecrets], err = values.Establish(t.Context(), TalosSecrets, canary(t))
 	}
 	w.guard(refusing(always, "", 500, "InternalServerError", "Something went wrong"))
 	_, failed := w.resolve()
@@ -168,7 +168,7 @@ func TestTheLongerOfTwoSecretsIsHiddenWhole(t *testing.T) {
 }
 
 func TestNothingIsPutIntoValuesOfNoInfisical(t *testing.T) {
-	if err := NewValues().Put(t.Context(), TalosSecrets, "x"); err == nil {
+	if _, err := NewValues().Establish(t.Context(), TalosSecrets, "x"); err == nil {
 		t.Error("something was put nowhere")
 	}
 }

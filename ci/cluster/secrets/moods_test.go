@@ -219,7 +219,7 @@ func TestTheSimulatorsMoodsAreSurvived(t *testing.T) {
 	}
 	w.infisical = moody
 	values := w.resolved()
-	if err := values.Put(t.Context(), TalosSecrets, "cluster: {}\n"); err != nil {
+	if _, err := values.Establish(t.Context(), TalosSecrets, "cluster: {}\n"); err != nil {
 		t.Error(err)
 	}
 }

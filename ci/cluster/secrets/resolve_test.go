@@ -290,7 +290,7 @@ func TestTheSandboxsFilesFitTogether(t *testing.T) {
 	if len(seed.Proxmox.Templates) == 0 || seed.Proxmox.Templates[0].ID != described.Proxmox.Template {
 		t.Errorf("world.yaml's templates lack %d", described.Proxmox.Template)
 	}
-	if err := values.Put(t.Context(), TalosSecrets, "cluster: {}\n"); err != nil {
+	if _, err := values.Establish(t.Context(), TalosSecrets, "cluster: {}\n"); err != nil {
 		t.Error(err)
 	}
 }

@@ -94,29 +94,43 @@ func (v Values) All() map[string]string {
 	return maps.Clone(k.values)
 }
 
-// Put keeps a secret in the cluster's path in Infisical, whether it is there yet or not, and here. A value that is empty or
-// that Infisical would not give back as it is, since it trims white space, is refused; so is a name that the SOPS file owns.
-func (v Values) Put(ctx context.Context, name, value string) error {
+// Establish keeps a secret in the cluster's path in Infisical where none of that name is there yet, and gives the one that is there
+// then: two that make one at the same time end with the same, and what a cluster was built upon is never replaced. A value that is empty
+// or that Infisical would not give back as it is, since it trims white space, is refused; so is a name that the SOPS file owns.
+func (v Values) Establish(ctx context.Context, name, value string) (kept string, err error) {
 	k := v.kept()
 	k.mu.RLock()
-	caller, source := k.caller, k.sources[name]
+	caller, source, there := k.caller, k.sources[name], k.values[name]
 	k.mu.RUnlock()
 	switch {
 	case caller == nil:
-		return fmt.Errorf("%s cannot be kept: these secrets did not come from Infisical", name)
+		return "", fmt.Errorf("%s cannot be kept: these secrets did not come from Infisical", name)
 	case source == SourceSOPS:
-		return fmt.Errorf("%s cannot be kept in Infisical: the SOPS file holds it", name)
+		return "", fmt.Errorf("%s cannot be kept in Infisical: the SOPS file holds it", name)
+	case source == SourceInfisical:
+		return there, nil
 	case strings.TrimSpace(value) == "":
-		return fmt.Errorf("%s cannot be kept: its value is empty", name)
+		return "", fmt.Errorf("%s cannot be kept: its value is empty", name)
 	case strings.TrimSpace(value) != strings.TrimSuffix(value, "\n"):
-		return fmt.Errorf("%s cannot be kept: Infisical would trim the white space around its value", name)
+		return "", fmt.Errorf("%s cannot be kept: Infisical would trim the white space around its value", name)
 	}
 	learn(map[string]string{name: value})
-	if err := caller.put(ctx, name, value, source == SourceInfisical); err != nil {
-		return err
+	made, err := caller.create(ctx, name, value)
+	if err != nil {
+		return "", err
+	}
+	if !made {
+		found, err := caller.list(ctx)
+		if err != nil {
+			return "", err
+		}
+		if value = found[name]; value == "" {
+			return "", fmt.Errorf("%s exists in %s and is not given to this identity, or is empty: let the identity read it, or remove it there where no cluster was built with it", name, caller)
+		}
+		learn(map[string]string{name: value})
 	}
 	v.Add(map[string]string{name: value}, SourceInfisical)
-	return nil
+	return value, nil
 }
 
 // String names the secrets.
