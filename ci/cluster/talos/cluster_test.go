@@ -1,8 +1,6 @@
 package talos_test
 
 import (
-	"tazlab.net/castle/ci/cluster/talos/machineconfig"
-
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,14 +12,17 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	sidero "github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/client"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/sandbox/profile"
 	sandbox "tazlab.net/castle/ci/sandbox/talos"
 )
@@ -183,6 +184,24 @@ func (w *world) dial() *talos.Access {
 	}
 	w.t.Cleanup(access.Close)
 	return access
+}
+
+// disarm clears etcd's alarms, as talosctl does.
+func (w *world) disarm() {
+	w.t.Helper()
+	_, config, err := machineconfig.Configs(w.cluster, w.bundle)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	endpoint := net.JoinHostPort(w.cluster.Nodes[0].Address.String(), strconv.Itoa(int(w.port)))
+	c, err := client.New(w.t.Context(), client.WithConfig(config), client.WithEndpoints(endpoint))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.EtcdAlarmDisarm(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // eventually waits for something that follows from what was done.

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -26,6 +28,7 @@ type Quorum struct {
 	Members  []Member // etcd's own list, in the order of the description
 	Leader   string   // node that all members name as their leader; "" where they do not agree
 	Problems []string // what is missing to Wanted healthy members with one leader, one line each
+	Alarms   []error  // each an *AlarmError; they stay until somebody clears them
 }
 
 // Member is one entry of etcd's member list.
@@ -251,6 +254,7 @@ func judge(nodes []*node, views []view) Quorum {
 	} else if len(leaders) > 1 {
 		problem("the members name %d different leaders", len(leaders))
 	}
+	quorum.Alarms = alarms(quorum.Members, views)
 	for _, ghost := range strangers(quorum.Members) {
 		problem("%s", ghost.Seen)
 	}
@@ -290,6 +294,33 @@ func members(nodes []*node, views []view) []Member {
 		}
 		return place(x) - place(y)
 	})
+	return all
+}
+
+// alarmText is how a member's status tells of an alarm, among its errors: AlarmMember's text, which
+// server/etcdserver/api/v3rpc/maintenance.go of etcd 3.6 puts there. Each member tells of the alarms of all.
+var alarmText = regexp.MustCompile(`^memberID:(\d+) alarm:(\w+)`)
+
+// alarms are those that any member tells of, each once.
+func alarms(members []Member, views []view) []error {
+	var all []error
+	told := map[string]bool{}
+	for _, v := range views {
+		for _, text := range v.status.GetErrors() {
+			found := alarmText.FindStringSubmatch(text)
+			if found == nil || told[found[0]] {
+				continue
+			}
+			told[found[0]] = true
+			alarm := &AlarmError{Alarm: found[2]}
+			for _, member := range members {
+				if strconv.FormatUint(member.ID, 10) == found[1] {
+					alarm.Node, alarm.Address = member.Node, member.Address
+				}
+			}
+			all = append(all, alarm)
+		}
+	}
 	return all
 }
 

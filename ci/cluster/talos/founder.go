@@ -41,6 +41,9 @@ func (r *run) form(ctx context.Context) error {
 			}
 			return s.end(ResultOK, nil)
 		}
+		if len(quorum.Alarms) > 0 {
+			return s.end("", errors.Join(quorum.Alarms...))
+		}
 		if err := f.ghosts(views, quorum); err != nil {
 			return s.end("", err)
 		}
@@ -73,7 +76,7 @@ func (f *founder) ghosts(views []view, quorum Quorum) error {
 	if f.called.IsZero() && f.began.IsZero() && len(quorum.Members) == 0 {
 		for i, v := range views {
 			if n := f.nodes[i]; f.seen(n).fresh && v.state != "" && v.state != running && v.data == dataFull {
-				found = append(found, &GhostError{Node: n.Name, Address: n.Address,
+				found = append(found, &GhostError{Node: n.Name, Address: n.Address, Fresh: true,
 					Seen: "it has just been configured and its disk holds etcd data already; etcd is " + v.state})
 			}
 		}
@@ -127,8 +130,14 @@ func (f *founder) stuck(views []view) error {
 	calls := f.bootstraps
 	f.mu.Unlock()
 	n := f.nodes[f.chosen]
-	return fmt.Errorf("etcd of %s does not start: all control planes have their configuration for %s, %s accepted %d bootstrap calls, etcd is %s there; look at talosctl --nodes %s logs etcd, or destroy and then create",
-		f.cluster.Name, f.options.EtcdDeadline, n.Name, calls, orNotStarted(views[f.chosen].state), n.Address)
+	way := ", or destroy and then create"
+	for i, n := range f.nodes {
+		if !f.seen(n).fresh && views[i].data != dataEmpty {
+			way = "" // somebody's data may be alive
+		}
+	}
+	return fmt.Errorf("etcd of %s does not start: all control planes have their configuration for %s, %s accepted %d bootstrap calls, etcd is %s there; look at talosctl --nodes %s logs etcd%s",
+		f.cluster.Name, f.options.EtcdDeadline, n.Name, calls, orNotStarted(views[f.chosen].state), n.Address, way)
 }
 
 // late names control planes that did not become members in time.
@@ -158,7 +167,12 @@ func (f *founder) late(views []view, quorum Quorum) error {
 		} else if v.refused != nil {
 			seen += ": " + unwrapped(v.refused)
 		}
-		found = append(found, &GhostError{Node: n.Name, Address: n.Address, Seen: seen})
+		// Only a machine that was in maintenance mode in this run cannot hold anything of this cluster.
+		if f.seen(n).fresh {
+			found = append(found, &GhostError{Node: n.Name, Address: n.Address, Seen: seen, Fresh: true})
+		} else {
+			found = append(found, &UnwellError{Node: n.Name, Address: n.Address, Seen: seen})
+		}
 	}
 	return errors.Join(found...)
 }

@@ -325,3 +325,37 @@ func TestASilentNodeEndsWithItsNameAndTheLastThingSeen(t *testing.T) {
 		t.Errorf("named: %+v", silent)
 	}
 }
+
+func TestAnAlarmIsNamedWithItsCureAndNothingIsGivenUp(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	w.profile = homelab(t, 0, "etcd-alarm=522")
+	w.restart()
+	_, took, err := w.create()
+	alarm := as[*talos.AlarmError](t, err)
+	if alarm.Node != "sandbox-cp-2" || alarm.Alarm != "NOSPACE" || !strings.Contains(err.Error(), "etcd alarm disarm") || strings.Contains(err.Error(), "destroy") {
+		t.Errorf("%v", err)
+	}
+	if took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	w.disarm()
+	if report, _ := w.mustCreate(); report.Bootstraps != 0 || !report.Quorum.Complete() {
+		t.Errorf("after the alarm was cleared: %+v", report)
+	}
+}
+
+// A full disk, a broken one, too little memory: what this machine holds may be the last copy.
+func TestAConfiguredControlPlaneWhoseEtcdDoesNotComeBackIsNoGhost(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	w.profile = homelab(t, 0, "ghosts=523") // its etcd never gets past Preparing, with data on the disk
+	w.restart()
+	_, _, err := w.create()
+	unwell := as[*talos.UnwellError](t, err)
+	if unwell.Node != "sandbox-cp-3" || !strings.Contains(err.Error(), "may be alive") || strings.Contains(err.Error(), "destroy") {
+		t.Errorf("%v", err)
+	}
+}

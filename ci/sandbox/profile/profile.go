@@ -127,6 +127,7 @@ const (
 	BootstrapNoop  = "bootstrap-noop"  // how many bootstrap calls are accepted and do nothing
 	VIPFlaps       = "vip-flaps"       // duration: the VIP answers once, then not for that long
 	Ghosts         = "ghosts"          // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
+	EtcdAlarm      = "etcd-alarm"      // VM id: its member raises NOSPACE once it votes, until that is disarmed
 	DHCPDrift      = "dhcp-drift"      // VM id: it comes up at another address than declared
 	ProxmoxMoods   = "proxmox-moods"   // how many requests fail with a lock timeout before one succeeds
 	CloneFails     = "clone-fails"     // VM id: its clone task ends in an error
@@ -135,7 +136,7 @@ const (
 	FluxNoSecret   = "flux-no-secret"  // the Git credentials are refused
 )
 
-var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, DHCPDrift, ProxmoxMoods, CloneFails,
+var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, EtcdAlarm, DHCPDrift, ProxmoxMoods, CloneFails,
 	InfisicalMoods, SecretMissing, FluxNoSecret}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.

@@ -251,7 +251,35 @@ func (*api) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machineapi.EtcdS
 	if cluster.leader == 0 {
 		report.Errors = []string{"etcdserver: no leader"}
 	}
+	// Each member tells of the alarms of all, in the protobuf's text: Status in server/etcdserver/api/v3rpc/maintenance.go of
+	// etcd 3.6.8.
+	for _, id := range cluster.Alarms {
+		report.Errors = append(report.Errors, fmt.Sprintf("memberID:%d alarm:NOSPACE ", id))
+	}
 	return &machineapi.EtcdStatusResponse{Messages: []*machineapi.EtcdStatus{{MemberStatus: report}}}, nil
+}
+
+// EtcdAlarmDisarm clears the alarms of all members, whichever machine is asked: Talos 1.13 sends an empty AlarmMember, which
+// etcd takes for all (internal/app/machined/internal/server/v1alpha1/v1alpha1_etcd.go).
+func (*api) EtcdAlarmDisarm(ctx context.Context, _ *emptypb.Empty) (*machineapi.EtcdAlarmDisarmResponse, error) {
+	m := target(ctx)
+	if err := m.controlOnly("etcd alarm disarm"); err != nil {
+		return nil, err
+	}
+	var err error
+	m.fleet.change(func() {
+		cluster, me := m.own()
+		if !m.member || cluster == nil || me == nil || cluster.leader == 0 {
+			err = notReached()
+			return
+		}
+		cluster.Alarms = nil
+		m.fleet.keep()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &machineapi.EtcdAlarmDisarmResponse{Messages: []*machineapi.EtcdAlarmDisarm{{}}}, nil
 }
 
 // EtcdLeaveCluster takes the machine's own member out; its etcd ends.

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 const etcdID = "etcd"
@@ -39,6 +41,10 @@ func (m *machine) runEtcd(ctx context.Context) {
 	f.change(func() {
 		m.member = true
 		m.services.set(etcdID, "Running", "Started task etcd")
+		if cluster, me := m.own(); f.Profile.Faults.Is(profile.EtcdAlarm, m.vm.ID) && !me.Learner && !slices.Contains(cluster.Alarms, me.ID) {
+			cluster.Alarms = append(cluster.Alarms, me.ID)
+			f.keep()
+		}
 	})
 	go m.promote(ctx, mine)
 	f.until(ctx, func() bool { return mine() == nil }) // it left, was removed, or lost its data

@@ -36,6 +36,7 @@ type etcd struct {
 	ID      uint64    `json:"id"`
 	CA      string    `json:"ca"` // fingerprint of the authority that its members' certificates come from
 	Members []*member `json:"members"`
+	Alarms  []uint64  `json:"alarms,omitempty"` // members that raised NOSPACE
 
 	leader uint64 // 0 without a quorum
 	term   uint64
