@@ -50,7 +50,8 @@ func (h *Hypervisor) VMs(ctx context.Context) ([]VM, error) {
 	return h.list(ctx, h.cluster.VMIDs.Contains)
 }
 
-// list lists the VMs whose ids are wanted, in order of their ids.
+// list lists the VMs whose ids are wanted, in order of their ids. Proxmox leaves out, silently, what the token may not see: that
+// is an error here, since a list without a VM would else say that there is none.
 func (h *Hypervisor) list(ctx context.Context, wanted func(id int) bool) ([]VM, error) {
 	cluster, err := h.client.Cluster(ctx)
 	if err != nil {
@@ -61,8 +62,10 @@ func (h *Hypervisor) list(ctx context.Context, wanted func(id int) bool) ([]VM, 
 		return nil, fmt.Errorf("ask Proxmox at %s for its VMs: %w", h.cluster.Proxmox.URL, err)
 	}
 	var vms []VM
+	sighted := false
 	for _, resource := range resources {
 		id := int(resource.VMID)
+		sighted = sighted || id == h.cluster.Proxmox.Template
 		if !wanted(id) {
 			continue
 		}
@@ -70,6 +73,24 @@ func (h *Hypervisor) list(ctx context.Context, wanted func(id int) bool) ([]VM, 
 		vms = append(vms, VM{ID: id, Name: resource.Name, Host: resource.Node, Status: resource.Status,
 			Ours: slices.Contains(tags, h.cluster.Tag())})
 	}
+	if !sighted { // the template is gone, or not to be seen
+		if err := h.maySee(ctx); err != nil {
+			return nil, err
+		}
+	}
 	slices.SortFunc(vms, func(a, b VM) int { return a.ID - b.ID })
 	return vms, nil
+}
+
+// maySee fails where the token has no right to see VMs.
+func (h *Hypervisor) maySee(ctx context.Context) error {
+	const path, privilege = "/vms", "VM.Audit"
+	permissions, err := h.client.Permissions(ctx, &proxmox.PermissionsOptions{Path: path})
+	if err != nil {
+		return fmt.Errorf("ask Proxmox at %s what the token may do: %w", h.cluster.Proxmox.URL, err)
+	}
+	if !permissions[path][privilege] {
+		return fmt.Errorf("the token of Proxmox at %s sees neither the template %d nor any VM that it would have to: give it %s on %s", h.cluster.Proxmox.URL, h.cluster.Proxmox.Template, privilege, path)
+	}
+	return nil
 }

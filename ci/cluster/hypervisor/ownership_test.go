@@ -18,7 +18,12 @@ const token = "castle@pve!test=5f8a9c0e-0000-4000-8000-0123456789ab"
 // host is blue's Proxmox with these VMs, simulated.
 func host(t *testing.T, vms ...proxmox.VM) *Hypervisor {
 	t.Helper()
-	simulator, err := proxmox.New(proxmox.Options{File: filepath.Join(t.TempDir(), "proxmox.json"), Tokens: []string{token}})
+	return hostSeenBy(t, nil, vms...)
+}
+
+func hostSeenBy(t *testing.T, blind []string, vms ...proxmox.VM) *Hypervisor {
+	t.Helper()
+	simulator, err := proxmox.New(proxmox.Options{File: filepath.Join(t.TempDir(), "proxmox.json"), Tokens: []string{token}, Blind: blind})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,5 +104,20 @@ func TestABegunVMStaysInTheNoteUntilItIsConfigured(t *testing.T) {
 	}
 	if begun, err := h.Begun(state); err != nil || begun != nil {
 		t.Error(fmt.Sprint("after the note was removed: ", begun), err)
+	}
+}
+
+// What a token may not see is left out of every list, as if it were not there.
+func TestATokenThatSeesNothingIsNoProofThatNothingIsThere(t *testing.T) {
+	id, _, _ := strings.Cut(token, "=")
+	ours := proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"blue"}}
+	template := proxmox.VM{ID: 900, Name: "talos"}
+	if vms, err := hostSeenBy(t, []string{id}, ours, template).VMs(t.Context()); err == nil || !strings.Contains(err.Error(), "give it VM.Audit on /vms") {
+		t.Errorf("a blind token got %+v, %v", vms, err)
+	}
+	for name, vms := range map[string][]proxmox.VM{"with the template": {ours, template}, "without": {ours}} {
+		if vms, err := host(t, vms...).VMs(t.Context()); err != nil || len(vms) != 1 {
+			t.Errorf("%s: %+v, %v", name, vms, err)
+		}
 	}
 }

@@ -93,7 +93,8 @@ func (s *Server) resources(r *request) (any, error) {
 		return nil, invalid(map[string]string{"type": "value '" + wanted + "' does not have a value in the enumeration 'vm, storage, node, sdn'"})
 	}
 	list := []map[string]any{}
-	if wanted == "" || wanted == "vm" {
+	// Guests without VM.Audit are left out, silently: PVE/API2/Cluster.pm of pve-manager 8.4.
+	if (wanted == "" || wanted == "vm") && !slices.Contains(s.blind, r.user) {
 		for _, id := range s.guestIDs() {
 			list = append(list, s.guestResource(s.state.Guests[id]))
 		}
@@ -111,6 +112,16 @@ func (s *Server) resources(r *request) (any, error) {
 		}
 	}
 	return list, nil
+}
+
+// permissions are the caller's own at a path, those that a token inherits there included: PVE/API2/AccessControl.pm of
+// pve-access-control 8.2. A path without any is left out. The simulator knows of no other privilege than VM.Audit.
+func (s *Server) permissions(r *request) (any, error) {
+	path := r.params.Get("path")
+	if path == "" || slices.Contains(s.blind, r.user) {
+		return map[string]any{}, nil
+	}
+	return map[string]any{path: map[string]int{"VM.Audit": 1}}, nil
 }
 
 // guestResource is a VM among the cluster's resources; s.mu is held.
