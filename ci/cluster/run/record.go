@@ -16,6 +16,7 @@ import (
 
 // Files of a run's folder.
 const (
+	runsFolder = "runs" // in the state folder: a folder for each run, whose names sort by time
 	eventsFile = "events.jsonl"
 	LogFolder  = "log" // the tools' full output, a file for each layer
 )
@@ -54,8 +55,9 @@ func (c *Cluster) begin(command string) (*Record, error) {
 	if err == nil {
 		err = os.WriteFile(c.holderFile(), data, 0o600)
 	}
+	c.prune()
 	id := r.began.Format("20060102T150405.000Z") + "-" + command
-	r.Folder = filepath.Join(c.State, "runs", id)
+	r.Folder = filepath.Join(c.State, runsFolder, id)
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(r.Folder, LogFolder), 0o700)
 	}
@@ -69,6 +71,21 @@ func (c *Cluster) begin(command string) (*Record, error) {
 		return nil, errors.Join(err, unlock())
 	}
 	return r, nil
+}
+
+// keptRuns is how many records are kept before the new one: of a cluster that a timer creates anew each hour, two days'.
+const keptRuns = 50
+
+// prune removes the oldest records. What cannot be removed stays: that is no reason to refuse a run.
+func (c *Cluster) prune() {
+	folder := filepath.Join(c.State, runsFolder)
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) <= keptRuns {
+		return
+	}
+	for _, entry := range entries[:len(entries)-keptRuns] {
+		_ = os.RemoveAll(filepath.Join(folder, entry.Name()))
+	}
 }
 
 func (c *Cluster) holderFile() string { return filepath.Join(c.State, "holder.json") }
@@ -93,14 +110,14 @@ func (c *Cluster) LastRun() (string, error) {
 	if err := c.Load(); err != nil {
 		return "", err
 	}
-	entries, err := os.ReadDir(filepath.Join(c.State, "runs"))
+	entries, err := os.ReadDir(filepath.Join(c.State, runsFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	if len(entries) == 0 {
 		return "", fmt.Errorf("cluster %s has no record of a run: create it first", c.Description.Name)
 	}
-	return filepath.Join(c.State, "runs", entries[len(entries)-1].Name()), nil
+	return filepath.Join(c.State, runsFolder, entries[len(entries)-1].Name()), nil
 }
 
 // writeTimeline makes the reports of a run out of its events.
