@@ -60,6 +60,28 @@ func (b *Batch) Build(ctx context.Context, name string) (map[string]string, erro
 	return programs, nil
 }
 
+// Folders that last as long as a build, or a batch of them.
+const (
+	buildFolders = ".build-*"
+	batchFolders = ".batch-*"
+)
+
+// abandoned is the age from which such a folder is nobody's any more: longer than all builds of a batch may take.
+const abandoned = 24 * time.Hour
+
+// sweep removes the folders of builds that were killed, which are gigabytes.
+func sweep(pattern string, now time.Time) {
+	folders, err := filepath.Glob(pattern)
+	if err != nil {
+		return // the pattern is ours
+	}
+	for _, folder := range folders {
+		if info, err := os.Stat(folder); err == nil && now.Sub(info.ModTime()) > abandoned {
+			removeReadOnly(folder)
+		}
+	}
+}
+
 func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
@@ -79,7 +101,8 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 		return err
 	}
 	defer log.close()
-	work, err := os.MkdirTemp(filepath.Dir(dir), ".build-*")
+	sweep(filepath.Join(filepath.Dir(dir), buildFolders), time.Now())
+	work, err := os.MkdirTemp(filepath.Dir(dir), buildFolders)
 	if err != nil {
 		return err
 	}
@@ -156,7 +179,8 @@ func (b *Batch) prepare() error {
 		return os.MkdirAll(folder, 0o755)
 	}
 	var err error
-	b.scratch, err = os.MkdirTemp(b.builder.Cache, ".batch-*")
+	sweep(filepath.Join(b.builder.Cache, batchFolders), time.Now())
+	b.scratch, err = os.MkdirTemp(b.builder.Cache, batchFolders)
 	b.own = err == nil
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func writeAll(t *testing.T, folder string, files map[string]string) {
@@ -48,5 +49,31 @@ func TestAFileThatTheModuleLacksIsNamed(t *testing.T) {
 	err := keepFiles(t.TempDir(), t.TempDir(), t.TempDir(), map[string]string{"charts/x": "charts/gone"})
 	if err == nil || !strings.Contains(err.Error(), "charts/gone") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatKilledBuildsLeftIsSweptAndLivingOnesAreNot(t *testing.T) {
+	cache := t.TempDir()
+	dead, living, tool := filepath.Join(cache, ".build-1"), filepath.Join(cache, ".build-2"), filepath.Join(cache, "v1.2.3")
+	for _, folder := range []string{dead, living, tool} {
+		if err := os.MkdirAll(filepath.Join(folder, "mod", "example.com"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Go's module cache is read-only.
+	if err := os.Chmod(filepath.Join(dead, "mod", "example.com"), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, folder := range []string{dead, tool} {
+		if err := os.Chtimes(folder, now, now.Add(-25*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(filepath.Join(cache, buildFolders), now)
+	for folder, want := range map[string]bool{dead: false, living: true, tool: true} {
+		if got := isDir(folder); got != want {
+			t.Errorf("%s is there: %t", filepath.Base(folder), got)
+		}
 	}
 }
