@@ -28,8 +28,8 @@ type Access struct {
 	Username string
 	Password string // or a token; both empty: anonymous
 
-	// PlainHTTP names the registries ("registry:5000") that speak HTTP instead of HTTPS. localhost, 127.0.0.1, ::1,
-	// *.local and private addresses need no entry.
+	// PlainHTTP names the registries ("registry:5000") that speak HTTP instead of HTTPS. localhost, 127.0.0.1 and ::1 need no
+	// entry; *.local and private addresses need one where they ask for credentials.
 	PlainHTTP []string
 
 	Transport http.RoundTripper // nil: one of its own, with http.ProxyFromEnvironment
@@ -73,6 +73,7 @@ func (a Access) open(repository name.Repository) (*session, error) {
 		own := remote.DefaultTransport.(*http.Transport).Clone()
 		s.Transport, s.done = own, own.CloseIdleConnections
 	}
+	s.Transport = &encrypted{s.Transport, a.PlainHTTP}
 	if a.Password != "" {
 		s.redactor = redact.New(a.Password, a.Username+":"+a.Password)
 	}

@@ -260,11 +260,15 @@ type rerouted struct {
 	address string
 }
 
-func (r rerouted) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
+func (r rerouted) RoundTrip(asked *http.Request) (*http.Response, error) {
+	req := asked.Clone(asked.Context())
 	req.Host = req.URL.Host
 	req.URL.Host = r.address
-	return r.next.RoundTrip(req)
+	resp, err := r.next.RoundTrip(req)
+	if resp != nil {
+		resp.Request = asked // a place that is told without a host is at the one that was asked
+	}
+	return resp, err
 }
 
 // A registry that repeats the credentials in whatever it answers, as a proxy in debug mode does.

@@ -128,6 +128,8 @@ func (s *session) judge(err error, doing string) error {
 		}
 	case errors.Is(err, errNotYet) || isPassing(err):
 		return repeatable{err}
+	case errors.Is(err, errInClear):
+		return refused(0, errInClear.Error())
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return refused(0, "it speaks HTTP, not HTTPS; if that is meant, name it among the plain HTTP registries")
 	case isNetwork(err) && !isMisconfigured(err):

@@ -1,0 +1,33 @@
+package imagepush
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+)
+
+// errInClear keeps credentials from a connection that anybody on the way can read.
+var errInClear = errors.New("it answers in HTTP alone, and a password is not sent in the clear: let it speak HTTPS (castle-publish --plain-http REGISTRY sends it all the same)")
+
+// encrypted lets credentials through over HTTPS, to this machine itself, and to the registries that are named as plain ones.
+// The library also tries HTTP at private addresses, where HTTPS does not answer, and would send them there as well.
+type encrypted struct {
+	next  http.RoundTripper
+	plain []string
+}
+
+func (e *encrypted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "http" && r.Header.Get("Authorization") != "" && !isLoopback(r.URL.Hostname()) && !slices.Contains(e.plain, r.URL.Host) {
+		return nil, errInClear
+	}
+	return e.next.RoundTrip(r)
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback()
+}
