@@ -64,7 +64,11 @@ func (w *world) host() string { return strings.TrimPrefix(w.url, "http://") }
 func (w *world) access() Access {
 	return Access{
 		Username: username, Password: password, Pause: time.Millisecond, Timeout: 20 * time.Second,
-		Log: func(line string) { w.lines = append(w.lines, line) },
+		Log: func(line string) { // of a push within a push, too
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.lines = append(w.lines, line)
+		},
 	}
 }
 

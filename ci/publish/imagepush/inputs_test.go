@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -80,10 +81,9 @@ func TestATagMadeFromOtherInputsIsRefusedAndTheInputIsNamed(t *testing.T) {
 func TestARaceForOneTagWithTheSameInputsHasOneWinnerAndNoLoser(t *testing.T) {
 	w := newWorld(t)
 	first, second := madeFrom(t, "nginx"), madeFrom(t, "nginx")
-	pushed := false
+	var pushed atomic.Bool
 	w.before = func(_ http.ResponseWriter, r *http.Request) bool {
-		if !pushed && strings.HasPrefix(r.URL.Path, "/v2/team/blog/blobs/uploads") {
-			pushed = true
+		if strings.HasPrefix(r.URL.Path, "/v2/team/blog/blobs/uploads") && pushed.CompareAndSwap(false, true) {
 			w.setBefore(nil)
 			mustPush(t, w.options(newLayout(t, first), "v1"))
 		}

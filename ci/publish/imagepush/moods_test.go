@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -169,18 +170,17 @@ func TestACancelledPushEndsAtOnceWithItsCause(t *testing.T) {
 func TestAnUploadThatTheRegistryForgotStartsAnew(t *testing.T) {
 	w := newWorld(t)
 	image := newImage(t)
-	lost := false
+	var lost atomic.Bool // blobs are uploaded at the same time
 	w.before = func(rw http.ResponseWriter, r *http.Request) bool {
-		if lost || r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/blobs/uploads/") {
+		if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/blobs/uploads/") || !lost.CompareAndSwap(false, true) {
 			return false
 		}
-		lost = true
 		rw.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(rw, `{"errors":[{"code":"BLOB_UPLOAD_UNKNOWN","message":"blob upload unknown to registry"}]}`)
 		return true
 	}
 	o := w.options(newLayout(t, image), "v1")
-	if result := mustPush(t, o); result.Attempts != 2 || !lost {
+	if result := mustPush(t, o); result.Attempts != 2 || !lost.Load() {
 		t.Errorf("%+v", result)
 	}
 }
@@ -189,20 +189,20 @@ func TestWhatARepetitionCannotMendIsNotRepeated(t *testing.T) {
 	layout := newLayout(t, newImage(t))
 	t.Run("400", func(t *testing.T) {
 		w := newWorld(t)
-		refusals := 0
+		var refusals atomic.Int32
 		w.before = func(rw http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/manifests/") {
 				return false
 			}
-			refusals++
+			refusals.Add(1)
 			rw.WriteHeader(http.StatusBadRequest)
 			fmt.Fprint(rw, `{"errors":[{"code":"MANIFEST_INVALID","message":"this registry takes no such manifest"}]}`)
 			return true
 		}
 		_, err := Push(t.Context(), w.options(layout, "v1"))
 		var refused *RefusedError
-		if !errors.As(err, &refused) || refused.Status != 400 || refusals != 1 || !strings.Contains(err.Error(), "takes no such manifest") {
-			t.Errorf("after %d refusals: %v", refusals, err)
+		if !errors.As(err, &refused) || refused.Status != 400 || refusals.Load() != 1 || !strings.Contains(err.Error(), "takes no such manifest") {
+			t.Errorf("after %d refusals: %v", refusals.Load(), err)
 		}
 	})
 	t.Run("a certificate nobody trusts", func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -125,10 +126,10 @@ func TestSomebodyElsesTagIsFoundBeforeItIsOverwritten(t *testing.T) {
 	w := newWorld(t)
 	image, other := newImage(t), newImage(t)
 	otherLayout := newLayout(t, other)
-	heads := 0
+	var heads atomic.Int32
 	w.before = func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/manifests/v1") && r.Method == http.MethodHead {
-			if heads++; heads == 2 { // after the uploads, right before the tag
+			if heads.Add(1) == 2 { // after the uploads, right before the tag
 				w.setBefore(nil)
 				mustPush(t, w.options(otherLayout, "v1"))
 			}
@@ -151,12 +152,12 @@ func TestSomebodyElsesTagAtTheSameMomentIsFoundByTheConfirmation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := false
+	var put atomic.Bool
 	w.before = func(rw http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/manifests/v1"):
-			put = true
-		case r.Method == http.MethodHead && strings.HasSuffix(r.URL.Path, "/manifests/v1") && put:
+			put.Store(true)
+		case r.Method == http.MethodHead && strings.HasSuffix(r.URL.Path, "/manifests/v1") && put.Load():
 			w.setBefore(nil)
 			req, err := http.NewRequest(http.MethodPut, w.url+"/v2/team/blog/manifests/v1", strings.NewReader(string(raw)))
 			if err != nil {

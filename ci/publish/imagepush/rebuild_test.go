@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -77,10 +78,9 @@ func TestARaceForOneNumberGivesTwoTags(t *testing.T) {
 		o.Rebuild = true
 		return o
 	}
-	pushed := false
+	var pushed atomic.Bool
 	w.before = func(_ http.ResponseWriter, r *http.Request) bool {
-		if !pushed && strings.HasPrefix(r.URL.Path, "/v2/team/blog/blobs/uploads") {
-			pushed = true
+		if strings.HasPrefix(r.URL.Path, "/v2/team/blog/blobs/uploads") && pushed.CompareAndSwap(false, true) {
 			w.setBefore(nil)
 			mustPush(t, rebuild(newLayout(t, first)))
 		}
