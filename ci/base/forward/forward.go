@@ -39,12 +39,18 @@ func Parse(spec string) (Rule, error) {
 
 func (r Rule) String() string { return r.Listen + "=" + r.Target }
 
+// IsLoopback tells whether a host, without its port, is this machine itself: localhost, or an address of 127.0.0.0/8 or ::1.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 func (r Rule) validate() error {
 	host, err := splitHostPort(r.Listen)
 	if err != nil {
 		return err
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !IsLoopback(host) {
 		return fmt.Errorf("%s is not a loopback address: use localhost or an address of 127.0.0.0/8 or ::1", host)
 	}
 	_, err = splitHostPort(r.Target)

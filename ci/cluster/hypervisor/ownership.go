@@ -20,7 +20,7 @@ func (h *Hypervisor) CheckOwned(ctx context.Context, state string, known map[str
 	for _, node := range h.cluster.Nodes {
 		names[node.VMID] = append(names[node.VMID], node.Name)
 	}
-	begun, _, err := readUnfinished(state)
+	begun, err := readUnfinished(state)
 	if err != nil {
 		return err
 	}

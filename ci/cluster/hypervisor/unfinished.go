@@ -29,25 +29,38 @@ const (
 	removalEvery = time.Second
 )
 
-// readUnfinished reads the note. One that holds no ids is put aside, and setAside says where and why: it is not known what an
-// earlier create had begun, and nothing is removed on a guess.
-func readUnfinished(state string) (ids []int, setAside string, err error) {
-	file := filepath.Join(state, unfinishedFile)
-	data, err := os.ReadFile(file)
+// brokenNote is a note that holds no ids: it is not known what an earlier create had begun.
+type brokenNote struct{ err error }
+
+func (b *brokenNote) Error() string {
+	return fmt.Sprintf("the note of unfinished VMs does not say which an earlier create had begun: %v", b.err)
+}
+
+func (b *brokenNote) Unwrap() error { return b.err }
+
+// readUnfinished reads the note; the error is a *brokenNote where it is there and holds no ids.
+func readUnfinished(state string) (ids []int, err error) {
+	data, err := os.ReadFile(filepath.Join(state, unfinishedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("read which VMs an earlier create had begun: %w", err)
+		return nil, fmt.Errorf("read which VMs an earlier create had begun: %w", err)
 	}
-	if broken := json.Unmarshal(data, &ids); broken != nil {
-		aside := unfinishedFile + ".broken"
-		if err := os.Rename(file, filepath.Join(state, aside)); err != nil {
-			return nil, "", fmt.Errorf("set a broken note of unfinished VMs aside: %w", err)
-		}
-		return nil, fmt.Sprintf("does not say which VMs an earlier create had begun (%v) and is now %s: where Proxmox says that a VM exists already, remove it by hand", broken, aside), nil
+	if err := json.Unmarshal(data, &ids); err != nil {
+		return nil, &brokenNote{err}
 	}
-	return ids, "", nil
+	return ids, nil
+}
+
+// setAside keeps a broken note under another name and tells so: nothing is removed on a guess.
+func setAside(state string, broken *brokenNote, tell func(Removal) error) error {
+	const step, aside = "note of unfinished VMs", unfinishedFile + ".broken"
+	if err := os.Rename(filepath.Join(state, unfinishedFile), filepath.Join(state, aside)); err != nil {
+		return fmt.Errorf("set a broken note of unfinished VMs aside: %w", err)
+	}
+	why := fmt.Sprintf("does not say which VMs an earlier create had begun (%v) and is now %s: where Proxmox says that a VM exists already, remove it by hand", broken.err, aside)
+	return errors.Join(tell(Removal{Step: step}), tell(Removal{Step: step, Waiting: why}), tell(Removal{Step: step, Ended: true}))
 }
 
 // ForgetUnfinished removes the note of unfinished VMs from a state folder: from here on they hold data, or they are gone.
@@ -60,7 +73,7 @@ func ForgetUnfinished(state string) error {
 
 // Begun are the nodes whose VMs are in the note: an earlier create had begun them, and none holds data yet.
 func (h *Hypervisor) Begun(state string) (nodes []string, err error) {
-	ids, _, err := readUnfinished(state)
+	ids, err := readUnfinished(state)
 	for _, node := range h.cluster.Nodes {
 		if slices.Contains(ids, node.VMID) {
 			nodes = append(nodes, node.Name)
@@ -76,7 +89,7 @@ func (h *Hypervisor) NoteUnfinished(ctx context.Context, state string) error {
 	if err != nil {
 		return err
 	}
-	begun, _, err := readUnfinished(state)
+	begun, err := readUnfinished(state)
 	if err != nil {
 		return err
 	}
@@ -108,10 +121,9 @@ type Removal struct {
 // knows: what is in the state is the tools' own business, also when it is half made. known are the VMs in it, by node. tell
 // takes how it goes on.
 func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known func() (map[string]int, error), tell func(Removal) error) error {
-	ids, setAside, err := readUnfinished(state)
-	if setAside != "" {
-		const step = "note of unfinished VMs"
-		err = errors.Join(tell(Removal{Step: step}), tell(Removal{Step: step, Waiting: setAside}), tell(Removal{Step: step, Ended: true}))
+	ids, err := readUnfinished(state)
+	if broken, is := errors.AsType[*brokenNote](err); is {
+		return setAside(state, broken, tell)
 	}
 	if err != nil || len(ids) == 0 {
 		return err

@@ -3,8 +3,9 @@ package imagepush
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 	"slices"
+
+	"tazlab.net/castle/ci/base/forward"
 )
 
 // errInClear keeps credentials from a connection that anybody on the way can read.
@@ -18,16 +19,8 @@ type encrypted struct {
 }
 
 func (e *encrypted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme == "http" && r.Header.Get("Authorization") != "" && !isLoopback(r.URL.Hostname()) && !slices.Contains(e.plain, r.URL.Host) {
+	if r.URL.Scheme == "http" && r.Header.Get("Authorization") != "" && !forward.IsLoopback(r.URL.Hostname()) && !slices.Contains(e.plain, r.URL.Host) {
 		return nil, errInClear
 	}
 	return e.next.RoundTrip(r)
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.IsLoopback()
 }

@@ -24,8 +24,8 @@ type Options struct {
 	File     string          // the state; created by the first change
 	Profile  profile.Profile // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, CloneFails
 	Machines Machines        // nil: the VMs do nothing
-	Tokens   []string        // "user@realm!name=secret"; each has every privilege, but for
-	Blind    []string        // tokens' ids, "user@realm!name", that lack VM.Audit
+	Tokens   []string        // "user@realm!name=secret"
+	Blind    []string        // ids of tokens, "user@realm!name", that lack VM.Audit; the others lack nothing
 	Nodes    []Node          // default: one node "pve"
 	Storages []Storage       // default: "local" (dir) and "local-lvm" (lvmthin)
 	Bridges  []string        // default: "vmbr0"

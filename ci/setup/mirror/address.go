@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"tazlab.net/castle/ci/base/forward"
 	"tazlab.net/castle/ci/setup/images"
 )
 
@@ -35,8 +36,7 @@ func loopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return forward.IsLoopback(strings.Trim(host, "[]"))
 }
 
 // String is the address without its scheme.
