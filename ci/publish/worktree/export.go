@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"tazlab.net/castle/ci/publish/worktree/filetree"
 )
 
 // Export writes what HEAD holds of the folder to dest, which must be empty or missing, and returns where in it the site is.
@@ -112,20 +114,20 @@ func makeEmpty(dest string) error {
 
 // write creates the files, and refuses the links that lead out of dest.
 func write(ctx context.Context, entries []entry, dest string, when time.Time) error {
-	writer, err := newWriter(dest, when)
+	writer, err := filetree.Open(dest, when)
 	if err != nil {
 		return err
 	}
-	problems, err := writer.entries(ctx, entries)
-	if err := errors.Join(err, writer.close()); err != nil {
+	problems, err := writeEntries(ctx, writer, entries)
+	if err := errors.Join(err, writer.Close()); err != nil {
 		return err
 	}
 	return refuse(problems...)
 }
 
-// entries writes files and links, those from Git LFS first, and lists the links that lead out of the folder. Reading from Git
+// writeEntries writes files and links, those from Git LFS first, and lists the links that lead out of the folder. Reading from Git
 // and writing go on on all CPUs.
-func (w *writer) entries(ctx context.Context, entries []entry) ([]Problem, error) {
+func writeEntries(ctx context.Context, w *filetree.Writer, entries []entry) ([]Problem, error) {
 	var blobs, pointers []entry
 	for _, e := range entries {
 		if !filepath.IsLocal(filepath.FromSlash(e.path)) || holdsGitDir(e.path) {
@@ -137,7 +139,7 @@ func (w *writer) entries(ctx context.Context, entries []entry) ([]Problem, error
 			pointers = append(pointers, e)
 		}
 	}
-	if err := w.stored(pointers); err != nil {
+	if err := writeStored(w, pointers); err != nil {
 		return nil, err
 	}
 	runs := batches(blobs)
@@ -146,7 +148,7 @@ func (w *writer) entries(ctx context.Context, entries []entry) ([]Problem, error
 	tasks.SetLimit(runtime.GOMAXPROCS(0))
 	for i, run := range runs {
 		tasks.Go(func() (err error) {
-			problems[i], err = w.blobs(ctx, run)
+			problems[i], err = writeBlobs(ctx, w, run)
 			return err
 		})
 	}
@@ -154,22 +156,22 @@ func (w *writer) entries(ctx context.Context, entries []entry) ([]Problem, error
 	return slices.Concat(problems...), err
 }
 
-// stored writes what Git LFS keeps.
-func (w *writer) stored(entries []entry) (err error) {
-	h := &hand{writer: w}
-	defer func() { err = errors.Join(err, h.leave()) }()
+// writeStored writes what Git LFS keeps.
+func writeStored(w *filetree.Writer, entries []entry) (err error) {
+	h := w.Hand()
+	defer func() { err = errors.Join(err, h.Leave()) }()
 	for _, e := range entries {
-		if err := h.file(e.path, e.permissions(), func(to io.Writer) error { return e.pointer.copy(to, e.content) }); err != nil {
+		if err := h.File(e.path, e.permissions(), func(to io.Writer) error { return e.pointer.copy(to, e.content) }); err != nil {
 			return fmt.Errorf("%s: %w", e.source, err)
 		}
 	}
 	return nil
 }
 
-// blobs writes what one git process reads.
-func (w *writer) blobs(ctx context.Context, run []entry) (problems []Problem, err error) {
-	h := &hand{writer: w}
-	defer func() { err = errors.Join(err, h.leave()) }()
+// writeBlobs writes what one git process reads.
+func writeBlobs(ctx context.Context, w *filetree.Writer, run []entry) (problems []Problem, err error) {
+	h := w.Hand()
+	defer func() { err = errors.Join(err, h.Leave()) }()
 	err = readBatch(ctx, run, func(e entry, content []byte) error {
 		switch {
 		case e.mode == modeSymlink && !staysInside(e.path, string(content)):
@@ -180,9 +182,9 @@ func (w *writer) blobs(ctx context.Context, run []entry) (problems []Problem, er
 			})
 			return nil
 		case e.mode == modeSymlink:
-			return h.link(e.path, string(content))
+			return h.Link(e.path, string(content))
 		default:
-			return h.file(e.path, e.permissions(), func(to io.Writer) error {
+			return h.File(e.path, e.permissions(), func(to io.Writer) error {
 				_, err := to.Write(content)
 				return err
 			})
