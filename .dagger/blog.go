@@ -23,8 +23,22 @@ type blog struct {
 	path    string
 	headers string // that the image is to send
 	asked   hugoVersion
+	use     use
 	timer   *timer
 }
+
+// use is what a blog is built for. What builds leave in caches is kept apart by
+// it: a check of somebody's pull request must not be able to leave anything that
+// a later publish puts on the web.
+type use string
+
+const (
+	toPublish use = "publish"
+	toLook    use = "look"
+)
+
+// cache is a volume that the builds of one use share.
+func (u use) cache(name string) *dagger.CacheVolume { return dag.CacheVolume("castle-" + string(u) + "-" + name) }
 
 // commit is what the later steps need to know of commit.json, which `castle-publish
 // export` writes.
@@ -153,13 +167,13 @@ type builtSite struct {
 }
 
 // hugo builds the site. Modules, processed images and fetched resources are
-// kept between runs of the same version of Hugo.
+// kept between runs of the same version of Hugo, for the same use.
 func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*builtSite, error) {
 	entry, err := b.castle.hugoEntry(export.Hugo)
 	if err != nil {
 		return nil, err
 	}
-	cache := dag.CacheVolume("castle-hugo-" + entry.named())
+	cache := b.use.cache("hugo-" + entry.named())
 	return b.build(ctx, export, baseURL, func(container *dagger.Container) *dagger.Container {
 		return container.WithMountedCache(cacheMount, cache)
 	})
@@ -182,7 +196,7 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 	}
 	folder := export.folder
 	if export.Packages {
-		folder = folder.WithDirectory(export.Site, nodeModules(hugo, export))
+		folder = folder.WithDirectory(export.Site, b.nodeModules(hugo, export))
 	}
 	public, warnings := path.Join(made, "public"), path.Join(made, "warnings.json")
 	out, err := hugo.
@@ -200,12 +214,12 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 
 // nodeModules is a folder with the npm packages that the site's lock file pins,
 // made again only when one of these files changes.
-func nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
+func (b blog) nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
 	lists := dag.Directory().WithDirectory("/", export.folder.Directory(export.Site), dagger.DirectoryWithDirectoryOpts{
 		Include: []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc", "packages/*/package.json"},
 	})
 	return hugo.
-		WithMountedCache(cacheMount, dag.CacheVolume("castle-npm")).
+		WithMountedCache(cacheMount, b.use.cache("npm")).
 		WithMountedDirectory("/site", lists).
 		WithExec([]string{publishProgram, "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}).
 		Directory(made)
@@ -260,7 +274,7 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 		args = append(args, "--base="+file, "--base-name="+name)
 	}
 	out, err := container.
-		WithMountedCache(cacheMount, dag.CacheVolume("castle-site-image")).
+		WithMountedCache(cacheMount, b.use.cache("site-image")).
 		WithMountedFile("/commit.json", export.file).
 		WithMountedDirectory("/public", public).
 		WithExec(args).

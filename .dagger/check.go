@@ -230,7 +230,7 @@ func (c blogCheck) exported(ctx context.Context) (blog, *exported, error) {
 	if err != nil {
 		return blog{}, nil, err
 	}
-	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, asked: at.hugo(), timer: newTimer()}
+	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, asked: at.hugo(), use: toLook, timer: newTimer()}
 	export, err := blog.export(ctx, true)
 	return blog, export, plain(err)
 }

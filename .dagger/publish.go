@@ -237,7 +237,10 @@ func (s *Site) Publish(
 	if err := r.check(dryRun, pushBranch); err != nil {
 		return "", err
 	}
-	b := blog{castle: s.Castle, source: s.Source, timer: newTimer()}
+	b := blog{castle: s.Castle, source: s.Source, use: toPublish, timer: newTimer()}
+	if dryRun {
+		b.use = toLook
+	}
 	if _, err := b.compiled(ctx); err != nil {
 		return "", plain(err)
 	}

@@ -47,7 +47,7 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, err
 	}
-	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, asked: at.hugo(), timer: newTimer()}
+	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, asked: at.hugo(), use: toLook, timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
 	if err != nil {
 		return nil, plain(err)

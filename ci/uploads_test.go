@@ -38,3 +38,26 @@ func TestWhatOpensAClusterIsNotUploaded(t *testing.T) {
 		t.Errorf("only %d lists were found: does this test still read what it should?", lists)
 	}
 }
+
+// What a build leaves for the next one is kept apart by what it is for, since a pull request's build runs code of its own.
+func TestBuildsForAPublishShareNoCacheWithOthers(t *testing.T) {
+	text, err := os.ReadFile("../.dagger/blog.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(text), "dag.CacheVolume("); got != 1 {
+		t.Errorf("blog.go names a cache volume in %d places; only that of a use knows whom it may be shared with", got)
+	}
+	if got := strings.Count(string(text), "b.use.cache("); got != 3 {
+		t.Errorf("%d caches of builds were found: does this test still read what it should?", got)
+	}
+	for file, uses := range map[string]int{"check.go": 0, "serve.go": 0, "publish.go": 1} {
+		text, err := os.ReadFile("../.dagger/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(text), "toPublish"); got != uses {
+			t.Errorf("%s builds to publish in %d places, want %d", file, got, uses)
+		}
+	}
+}
