@@ -90,7 +90,7 @@ func (m *Castle) PublishBlog(
 	// (--ssh-agent "$SSH_AUTH_SOCK").
 	// +optional
 	sshAgent *dagger.Socket,
-	// The known_hosts file for ssh. Default: a new host's key is accepted.
+	// The known_hosts file for ssh. Default: knownHosts of castle.yaml.
 	// +optional
 	knownHosts *dagger.File,
 	// The token for the blog's own remote. Asked only when HEAD is detached: the
@@ -261,7 +261,7 @@ func (s *Site) Publish(
 	var built *assembled
 	both, building := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		export, built, err = b.whole(building, at, gitAccess{token: s.SourceToken, sshAgent: s.SshAgent, knownHosts: s.KnownHosts})
+		export, built, err = b.whole(building, at, s.gitAccess(at, s.SourceToken))
 		return plain(err)
 	})
 	both.Go(func() (err error) {

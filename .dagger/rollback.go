@@ -59,7 +59,7 @@ func (m *Castle) RollbackBlog(
 	// (--ssh-agent "$SSH_AUTH_SOCK").
 	// +optional
 	sshAgent *dagger.Socket,
-	// The known_hosts file for ssh. Default: a new host's key is accepted.
+	// The known_hosts file for ssh. Default: knownHosts of castle.yaml.
 	// +optional
 	knownHosts *dagger.File,
 	// Push the manifest's change to this branch instead, ready for a pull
@@ -234,7 +234,7 @@ func (m *Castle) History(
 	// (--ssh-agent "$SSH_AUTH_SOCK").
 	// +optional
 	sshAgent *dagger.Socket,
-	// The known_hosts file for ssh. Default: a new host's key is accepted.
+	// The known_hosts file for ssh. Default: knownHosts of castle.yaml.
 	// +optional
 	knownHosts *dagger.File,
 	// The GitOps remote as a service, where only this machine reaches it.

@@ -126,7 +126,7 @@ func (m *Castle) Site(
 	// The SSH agent's socket, for a GitOps repository over ssh.
 	// +optional
 	sshAgent *dagger.Socket,
-	// The known_hosts file for ssh. Default: a new host's key is accepted.
+	// The known_hosts file for ssh. Default: knownHosts of castle.yaml.
 	// +optional
 	knownHosts *dagger.File,
 	// The token for the source's own remote, asked only when HEAD is detached.
@@ -185,6 +185,8 @@ type settings struct {
 	AuthorEmail  string `json:"authorEmail"`
 
 	RegistryUsername string `json:"registryUsername"`
+
+	KnownHosts []string `json:"knownHosts"`
 }
 
 // hugo is the version that the call or castle.yaml asks for; its Version is empty where neither does.
@@ -224,9 +226,14 @@ func (s *Site) settings(ctx context.Context, need string, cluster ...string) (*s
 	return resolved, nil
 }
 
-// gitAccess is how to get into the GitOps repository.
-func (s *Site) gitAccess() gitAccess {
-	return gitAccess{token: s.GitToken, sshAgent: s.SshAgent, knownHosts: s.KnownHosts}
+// gitAccess is how to get into a Git remote with a token. The hosts' keys of a
+// call go before those of castle.yaml.
+func (s *Site) gitAccess(at *settings, token *dagger.Secret) gitAccess {
+	access := gitAccess{token: token, sshAgent: s.SshAgent, knownHosts: s.KnownHosts}
+	if access.knownHosts == nil && len(at.KnownHosts) > 0 {
+		access.knownHosts = dag.Directory().WithNewFile("known_hosts", strings.Join(at.KnownHosts, "\n")+"\n").File("known_hosts")
+	}
+	return access
 }
 
 // registry is where the image is.
@@ -243,7 +250,7 @@ func (s *Site) manifest(at *settings) manifest {
 	return manifest{
 		url: at.GitOpsURL, branch: at.GitOpsBranch, path: at.Manifest,
 		image: at.Image, container: at.Container, resource: at.Resource,
-		access: s.gitAccess(), service: s.GitopsService,
+		access: s.gitAccess(at, s.GitToken), service: s.GitopsService,
 	}
 }
 

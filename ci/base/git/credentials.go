@@ -34,8 +34,8 @@ type Credentials struct {
 	Token string
 	// SSHAuthSock is the path of an SSH agent's socket, for ssh remotes.
 	SSHAuthSock string
-	// KnownHosts is the path of a known_hosts file that must hold the ssh remote's key. Empty means OpenSSH's own files,
-	// where the key of a host seen for the first time is accepted and recorded.
+	// KnownHosts is the path of a known_hosts file that must hold the ssh remote's key. Empty means OpenSSH's own files. A
+	// key seen for the first time is never accepted: in a container that is thrown away, every time is the first.
 	KnownHosts string
 }
 
@@ -102,11 +102,9 @@ func (c Credentials) environment() []string {
 // sshCommand never asks and never accepts a changed host key. Git hands the value to a shell, hence the quoting.
 func (c Credentials) sshCommand() string {
 	// A shared connection that stays in the background would hold git's standard error open.
-	words := []string{"ssh", "-oBatchMode=yes", "-oConnectTimeout=15", "-oControlPath=none"}
+	words := []string{"ssh", "-oBatchMode=yes", "-oConnectTimeout=15", "-oControlPath=none", "-oStrictHostKeyChecking=yes"}
 	if c.KnownHosts != "" {
-		words = append(words, "-oStrictHostKeyChecking=yes", "-oUserKnownHostsFile="+shellQuote(sshQuote(c.KnownHosts)))
-	} else {
-		words = append(words, "-oStrictHostKeyChecking=accept-new")
+		words = append(words, "-oUserKnownHostsFile="+shellQuote(sshQuote(c.KnownHosts)))
 	}
 	return strings.Join(words, " ")
 }

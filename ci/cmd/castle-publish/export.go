@@ -140,7 +140,7 @@ func newReachableCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&source, "source", ".", "the Git working tree")
-	command.Flags().StringVar(&knownHosts, "known-hosts", "", "a known_hosts file for ssh")
+	command.Flags().StringVar(&knownHosts, "known-hosts", "", "a known_hosts file for ssh, that must hold the remote's key (default: ssh's own files)")
 	return command
 }
 

@@ -52,7 +52,7 @@ func (m *manifestFlags) add(command *cobra.Command) {
 	flags.StringVar(&m.image, "image", "", "the image's repository")
 	flags.StringVar(&m.update.Selector.Container, "container", "", "the container that is meant")
 	flags.StringVar(&m.update.Selector.Resource, "resource", "", "the resource that is meant (Kind/name)")
-	flags.StringVar(&m.knownHosts, "known-hosts", "", "a known_hosts file for ssh")
+	flags.StringVar(&m.knownHosts, "known-hosts", "", "a known_hosts file for ssh, that must hold the remote's key (default: ssh's own files)")
 	addForwardFlag(command, &m.forward)
 	cli.Require(command, "gitops-url", "manifest", "image")
 }

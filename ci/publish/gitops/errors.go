@@ -77,7 +77,7 @@ var fixes = []struct {
 	{git.ErrForbidden, "give the token write access to this repository (on GitHub: contents, read and write)"},
 	{git.ErrRepositoryNotFound, "check the URL, and that the credentials may see the repository"},
 	{git.ErrRefNotFound, "check the name of the branch"},
-	{git.ErrHostKey, "give a known_hosts file that holds the host's key"},
+	{git.ErrHostKey, "write the host's key, compared with the fingerprint that its operator publishes, into knownHosts of castle.yaml, or give --known-hosts; ssh-keyscan HOST prints it"},
 	{git.ErrUnreachable, "check the host name, the network and the proxy"},
 	{git.ErrServer, "run it again later"},
 	{git.ErrNonFastForward, "run it again when fewer publish at once"},

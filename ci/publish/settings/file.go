@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 
+	"golang.org/x/crypto/ssh"
+
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/strictyaml"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
@@ -24,6 +26,9 @@ type File struct {
 	GitOps GitOps `json:"gitops"`
 	// How to get into the images' registry. The password comes by --registry-password.
 	Registry Registry `json:"registry"`
+	// The keys of the Git hosts that are reached by ssh, as lines of known_hosts. ssh-keyscan prints them; compare what it
+	// prints with the fingerprint that the host's operator publishes.
+	KnownHosts []string `json:"knownHosts"`
 	// The sites of this repository, by the name that --site takes.
 	Sites map[string]Site `json:"sites"`
 	// The folder that holds the layers and, in live, the clusters. The Dagger module reads it; --terragrunt goes before it.
@@ -91,6 +96,7 @@ var facts = strictyaml.Facts{
 	"gitops.author.email": {Default: "castle@localhost"},
 	"registry":            {Optional: true},
 	"registry.username":   {Optional: true},
+	"knownHosts":          {Optional: true},
 	"sites":               {Optional: true},
 	"clusters":            {Default: "terragrunt"},
 	"sites[].path":        {Default: "."},
@@ -156,6 +162,11 @@ func (f *File) check(r *strictyaml.Reader) {
 	if f.GitOps.Branch != "" {
 		if err := git.CheckBranch(f.GitOps.Branch); err != nil {
 			r.Mistake("gitops.branch", "%v", err)
+		}
+	}
+	for i, line := range f.KnownHosts {
+		if _, _, _, _, rest, err := ssh.ParseKnownHosts([]byte(line)); err != nil || len(rest) > 0 {
+			r.Mistake(fmt.Sprintf("knownHosts[%d]", i), "is no single line of known_hosts; write it as in: github.com ssh-ed25519 AAAAC3Nz…")
 		}
 	}
 	if r.Has("clusters") && !fs.ValidPath(f.Clusters) {

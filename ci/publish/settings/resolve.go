@@ -56,6 +56,8 @@ type Settings struct {
 	AuthorEmail  string `json:"authorEmail"`
 
 	RegistryUsername string `json:"registryUsername"`
+
+	KnownHosts []string `json:"knownHosts"`
 }
 
 // onlySite is the name of a site that castle.yaml does not name, where flags say all.
@@ -101,6 +103,8 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 		AuthorEmail:  cmp.Or(flags.AuthorEmail, f.GitOps.Author.Email, facts["gitops.author.email"].Default.(string)),
 
 		RegistryUsername: cmp.Or(flags.RegistryUsername, f.Registry.Username),
+
+		KnownHosts: f.KnownHosts,
 	}
 	if len(flags.Platforms) > 0 {
 		s.Platforms = flags.Platforms

@@ -127,6 +127,7 @@ sites:
   wiki: {deployment: wiki, resource: wiki, hugo: v0.148.1}
   docs: {hugo: 0.148}
 image: me/blog
+knownHosts: [git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDyhSjPwkQiMqZHvvMBWiUbWFnLYuRFDFi7UjhCwqKmT, git.example.org]
 clusters: ../terragrunt
 `))
 	if err == nil || strings.Contains(err.Error(), "canary") {
@@ -147,8 +148,9 @@ castle.yaml:12: sites.wiki.hugo: "v0.148.1" is not a version of Hugo in three nu
 castle.yaml:12: sites.wiki.resource: "wiki" is not Kind/name, such as Deployment/blog
 castle.yaml:12: sites.wiki.deployment: "wiki" is not namespace/name, such as blog/hugo-blog
 castle.yaml:13: sites.docs.hugo: "0.148" is not a version of Hugo in three numbers, such as 0.148.1
-castle.yaml:14: unknown field "image"; known are gitops, registry, sites, clusters
-castle.yaml:15: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
+castle.yaml:14: unknown field "image"; known are gitops, registry, knownHosts, sites, clusters
+castle.yaml:15: knownHosts[1]: is no single line of known_hosts; write it as in: github.com ssh-ed25519 AAAAC3Nz…
+castle.yaml:16: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
