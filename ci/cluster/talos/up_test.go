@@ -11,7 +11,7 @@ func TestFiveBlankMachinesBecomeAQuorum(t *testing.T) {
 	w := newWorld(t, homelab(t, 0))
 	w.powerOn()
 	report, took := w.mustCreate()
-	if took > 3*time.Second {
+	if took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if report.Bootstraps != 1 {
@@ -38,7 +38,7 @@ func TestASecondUpChangesNothing(t *testing.T) {
 	if second.Changed() {
 		t.Errorf("changed: %+v", second)
 	}
-	if took > 2*time.Second {
+	if took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	for i, member := range second.Quorum.Members {

@@ -287,7 +287,7 @@ func TestABranchThatNeverRestsEndsWithThePatience(t *testing.T) {
 new=$(git -c user.name=x -c user.email=x@localhost commit-tree -p "$2" -m busy "$2^{tree}") && git update-ref "$1" "$new"
 `)
 	request := publish("3f2a1bc")
-	request.Patience = 5 * time.Second // for more than one attempt on a busy machine
+	request.Patience = 15 * time.Second // for more than one attempt on a busy machine
 	result, err := Update(t.Context(), r.repository, request)
 	if !errors.Is(err, git.ErrNonFastForward) {
 		t.Fatalf("error = %v, want non-fast-forward", err)
@@ -568,7 +568,7 @@ func TestADeadlineEndsAnUpdateThatHangs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "deadline") {
 		t.Errorf("error = %v, want a deadline", err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("took %s", took)
 	}
 	expectEmpty(t, repository.TempDir)

@@ -56,7 +56,7 @@ func TestAProgramThatDoesNotListenIsKilledAfterItsGrace(t *testing.T) {
 	waitFor(t, printed, "ready")
 	start := time.Now()
 	p.Stop(300 * time.Millisecond)
-	if took := time.Since(start); took < 300*time.Millisecond || took > 5*time.Second {
+	if took := time.Since(start); took < 300*time.Millisecond || took > time.Minute {
 		t.Errorf("it ended after %s", took)
 	}
 	if code := p.ExitCode(); code != 128+int(syscall.SIGKILL) {
