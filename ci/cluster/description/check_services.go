@@ -1,9 +1,13 @@
 package description
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // scpForm is a Git repository's address in the short form for SSH, "git@host:owner/repository.git".
@@ -72,6 +76,7 @@ func (k *checker) inside(field, value, example string) {
 
 func (k *checker) secrets() {
 	k.inside("secrets.sops", k.c.Secrets.SOPS, "secrets.sops.yaml")
+	k.encrypted("secrets.sops", k.c.Secrets.SOPS)
 	i := k.c.Secrets.Infisical
 	// The proving ground's Infisical has no certificate; a real one would receive the client's secret in clear.
 	if u := k.web("secrets.infisical.url", i.URL, k.c.Platform == PlatformSandbox); u != nil && strings.HasSuffix(u.Path, "/api") {
@@ -82,6 +87,23 @@ func (k *checker) secrets() {
 	k.form("secrets.infisical.environment", i.Environment, "an environment's slug, such as prod")
 	if k.Has("secrets.infisical.path") && (!strings.HasPrefix(i.Path, "/") || path.Clean(i.Path) != i.Path) {
 		k.Mistake("secrets.infisical.path", "%q is not a folder of Infisical; did you mean %s?", i.Path, path.Clean("/"+i.Path))
+	}
+}
+
+// encrypted refuses a file of secrets that SOPS has not encrypted. Nothing is gone on with then: each further step would make
+// more copies of it. One that is not there, or that cannot be read as YAML, is told of when its secrets are wanted.
+func (k *checker) encrypted(field, name string) {
+	if !k.Has(field) || !filepath.IsLocal(name) {
+		return
+	}
+	data, err := os.ReadFile(filepath.Join(k.beside, name))
+	var document map[string]any
+	if err != nil || yaml.Unmarshal(data, &document) != nil || len(document) == 0 {
+		return
+	}
+	if _, has := document["sops"]; !has {
+		k.Mistake(field, "%s is not encrypted; encrypt it with \"sops encrypt --in-place --age age1… %s\", and then change every secret "+
+			"in it: it is in the cache of the engine that was called, and in Git if it was ever committed", name, name)
 	}
 }
 

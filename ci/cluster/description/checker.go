@@ -16,7 +16,8 @@ import (
 type checker struct {
 	*strictyaml.Reader
 	c      *Cluster
-	folder string // "" where it is not known
+	folder string // its name, "" where it is not known
+	beside string // the folder itself, for the files that the description names
 }
 
 func (k *checker) check() {

@@ -33,7 +33,7 @@ func parse(file, folder string, data []byte) (*Cluster, error) {
 		return nil, err
 	}
 	c.complete()
-	k := checker{Reader: r, c: &c, folder: folder}
+	k := checker{Reader: r, c: &c, folder: folder, beside: filepath.Dir(file)}
 	k.check()
 	if mistakes := r.Mistakes(func(path string) string { return place(&c, path) }); mistakes != nil {
 		return nil, mistakes

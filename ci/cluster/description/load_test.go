@@ -242,3 +242,31 @@ func TestAStoreOfAnotherMakerThanAWSGetsARegion(t *testing.T) {
 		t.Errorf("got %+v", c.State.S3)
 	}
 }
+
+// Whoever forgets to encrypt it hands it to the engine, and to each step after that.
+func TestAFileOfSecretsInTheClearEndsEverythingBeforeItBegins(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(live, "blue", File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for content, refused := range map[string]bool{
+		"PROXMOX_API_TOKEN: canary\n":                 true,
+		`{"PROXMOX_API_TOKEN": "canary"}`:             true,
+		"PROXMOX_API_TOKEN: ENC[x]\nsops: {mac: x}\n": false,
+		"": false, // told of when its secrets are wanted
+	} {
+		folder := filepath.Join(t.TempDir(), "blue")
+		err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, File), text, 0o600),
+			os.WriteFile(filepath.Join(folder, "secrets.sops.yaml"), []byte(content), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Load(folder)
+		switch {
+		case !refused && err != nil:
+			t.Errorf("%q: %v", content, err)
+		case refused && (err == nil || !strings.Contains(err.Error(), "secrets.sops: secrets.sops.yaml is not encrypted") || strings.Contains(err.Error(), "canary")):
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
