@@ -38,7 +38,9 @@ const (
 )
 
 // cache is a volume that the builds of one use share.
-func (u use) cache(name string) *dagger.CacheVolume { return dag.CacheVolume("castle-" + string(u) + "-" + name) }
+func (u use) cache(name string) *dagger.CacheVolume {
+	return dag.CacheVolume("castle-" + string(u) + "-" + name)
+}
 
 // commit is what the later steps need to know of commit.json, which `castle-publish
 // export` writes.
