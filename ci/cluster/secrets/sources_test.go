@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,17 +12,11 @@ import (
 	"time"
 
 	"filippo.io/age"
-	sopslib "github.com/getsops/sops/v3"
-	"github.com/getsops/sops/v3/aes"
-	sopsage "github.com/getsops/sops/v3/age"
-	"github.com/getsops/sops/v3/cmd/sops/common"
-	"github.com/getsops/sops/v3/cmd/sops/formats"
-	"github.com/getsops/sops/v3/config"
-	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/test/sopstest"
 )
 
 const (
@@ -149,38 +142,10 @@ func (w *world) notified() string {
 
 func (w *world) file() string { return filepath.Join(w.in.Folder, "secrets.sops.yaml") }
 
-// encrypt writes the SOPS file as the sops command does.
+// encrypt writes the SOPS file.
 func (w *world) encrypt(recipient string) {
 	w.t.Helper()
-	plain, err := yaml.Marshal(w.bootstrap)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	store := common.StoreForFormat(formats.Yaml, config.NewStoresConfig())
-	branches, err := store.LoadPlainFile(plain)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	key, err := sopsage.MasterKeyFromRecipient(recipient)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	tree := sopslib.Tree{Branches: branches, Metadata: sopslib.Metadata{
-		KeyGroups: []sopslib.KeyGroup{{key}}, UnencryptedSuffix: sopslib.DefaultUnencryptedSuffix, Version: "3.13.3"}}
-	dataKey, errs := tree.GenerateDataKey()
-	if len(errs) > 0 {
-		w.t.Fatal(errs)
-	}
-	if err := common.EncryptTree(common.EncryptTreeOpts{Tree: &tree, Cipher: aes.NewCipher(), DataKey: dataKey}); err != nil {
-		w.t.Fatal(err)
-	}
-	data, err := store.EmitEncryptedFile(tree)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(w.file(), data, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	sopstest.Write(w.t, w.file(), recipient, w.bootstrap)
 }
 
 func (w *world) resolve() (*Values, error) {

@@ -1,0 +1,49 @@
+// Package sopstest writes SOPS files for tests, as the sops command does.
+package sopstest
+
+import (
+	"os"
+	"testing"
+
+	sops "github.com/getsops/sops/v3"
+	"github.com/getsops/sops/v3/aes"
+	"github.com/getsops/sops/v3/age"
+	"github.com/getsops/sops/v3/cmd/sops/common"
+	"github.com/getsops/sops/v3/cmd/sops/formats"
+	"github.com/getsops/sops/v3/config"
+	"go.yaml.in/yaml/v3"
+)
+
+// Write writes texts by name to a YAML file, encrypted to an age key ("age1…").
+func Write(t testing.TB, file, recipient string, values map[string]string) {
+	t.Helper()
+	plain, err := yaml.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := common.StoreForFormat(formats.Yaml, config.NewStoresConfig())
+	branches, err := store.LoadPlainFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := age.MasterKeyFromRecipient(recipient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := sops.Tree{Branches: branches, Metadata: sops.Metadata{
+		KeyGroups: []sops.KeyGroup{{key}}, UnencryptedSuffix: sops.DefaultUnencryptedSuffix, Version: "3.13.3"}}
+	dataKey, errs := tree.GenerateDataKey()
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if err := common.EncryptTree(common.EncryptTreeOpts{Tree: &tree, Cipher: aes.NewCipher(), DataKey: dataKey}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := store.EmitEncryptedFile(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
