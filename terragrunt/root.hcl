@@ -102,8 +102,14 @@ terraform {
   copy_terraform_lock_file = false
 
   extra_arguments "lock" {
-    commands  = get_terraform_commands_that_need_locking()
+    commands  = ["apply", "destroy"]
     arguments = ["-lock-timeout=20s"]
+  }
+
+  # A plan writes nothing, and one that is killed must leave no lock behind.
+  extra_arguments "look" {
+    commands  = ["plan"]
+    arguments = ["-lock=false"]
   }
 
   # Proxmox locks the template while it is cloned, and a disk's storage while it is written. More than this only wait

@@ -18,6 +18,27 @@ var ErrHeld = errors.New("another process holds the lock")
 // Try takes the lock on a file, which it creates, or on a folder that is there. It returns ErrHeld, wrapped with the
 // name, when somebody else has it.
 func Try(name string) (unlock func() error, err error) {
+	file, err := try(name)
+	if err != nil {
+		return nil, err
+	}
+	return file.Close, nil
+}
+
+// TryWithChildren is Try for a process whose children go on when it is killed: each that it starts from now on, and each that those
+// start, holds the lock as well, so that it is free when the last of them has ended. unlock frees it for all at once.
+func TryWithChildren(name string) (unlock func() error, err error) {
+	file, err := try(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // not closed by exec
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), file.Close())
+	}
+	return func() error { return errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_UN), file.Close()) }, nil
+}
+
+func try(name string) (*os.File, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, unix.EISDIR) {
 		file, err = os.Open(name)
@@ -32,5 +53,5 @@ func Try(name string) (unlock func() error, err error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	return file.Close, nil
+	return file, nil
 }

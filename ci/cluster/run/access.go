@@ -90,7 +90,12 @@ func (c *Cluster) Hypervisor(access *Access) *hypervisor.Hypervisor {
 // States are the layers' states.
 func (c *Cluster) States(access *Access) (state.Store, error) {
 	environment, err := c.environment(access, os.DevNull)
-	return state.Store{Cluster: c.Description, Folder: c.State, Tofu: c.Tools.Tofu, Environment: environment}, err
+	key, _ := access.Values.Get(secrets.AWSAccessKeyID)
+	secret, _ := access.Values.Get(secrets.AWSSecretAccessKey)
+	return state.Store{
+		Cluster: c.Description, Folder: c.State, Tofu: c.Tools.Tofu, Environment: environment,
+		Bucket: state.Bucket(c.Description, key, secret),
+	}, err
 }
 
 // Machines is access to the machines' API, to be closed when done.

@@ -48,7 +48,7 @@ func TestAWaitGoesOnWhenAnotherLayerFailsOrTheAwaitedOneEnds(t *testing.T) {
 	h := hook(t)
 	ctx, stop := h.whileAwaited(t.Context(), layers.GitOps)
 	defer stop()
-	for _, err := range []error{h.LayerFails(layers.Storage), h.LayerEnds(layers.Engine)} {
+	for _, err := range []error{h.LayerFails(layers.Storage), h.LayerEnds(t.Context(), layers.Engine)} {
 		if err != nil {
 			t.Fatal(err)
 		}

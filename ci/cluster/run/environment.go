@@ -27,6 +27,8 @@ const (
 	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
 
 	variableProxmoxToken = "PROXMOX_VE_API_TOKEN" // the provider's own
+	variableAccessKey    = "AWS_ACCESS_KEY_ID"
+	variableSecretKey    = "AWS_SECRET_ACCESS_KEY"
 )
 
 // inherited are the caller's variables that the tools may see. The rest, the age key among them, is not theirs.
@@ -90,8 +92,8 @@ var variables = []variable{
 var (
 	insecure = variable{"PROXMOX_VE_INSECURE", func(*given) string { return "true" }, nil}
 	s3       = []variable{
-		{"AWS_ACCESS_KEY_ID", func(g *given) string { return g.secret(secrets.AWSAccessKeyID) }, whole},
-		{"AWS_SECRET_ACCESS_KEY", func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) }, whole},
+		{variableAccessKey, func(g *given) string { return g.secret(secrets.AWSAccessKeyID) }, whole},
+		{variableSecretKey, func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) }, whole},
 	}
 )
 

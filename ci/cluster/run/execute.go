@@ -81,6 +81,9 @@ func (c *Cluster) SecretsLayer(ctx context.Context, record *Record, keep bool) (
 	}
 	access, err := c.Resolve(ctx, keep)
 	if err == nil {
+		err = c.lockStates(ctx, record, access)
+	}
+	if err == nil {
 		return access, nil
 	}
 	event.Phase, event.Result, event.Cause = timeline.PhaseEnd, timeline.ResultFailed, err.Error()

@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/releases"
+	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -75,14 +76,33 @@ func (h *Hook) LayerStarts(ctx context.Context, layer string) error {
 	return machines.CheckOwned(ctx, os.Getenv(VariableState), nil)
 }
 
-// LayerEnds notes that a layer is done.
-func (h *Hook) LayerEnds(layer string) error {
+// copyLimit bounds the copying of a state.
+const copyLimit = time.Minute
+
+// LayerEnds notes that a layer is done, and keeps a copy of its state. That this one could not be made is noted, too, and fails
+// nothing.
+func (h *Hook) LayerEnds(ctx context.Context, layer string) error {
+	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
+	if err := h.states().Copy(ctx, layer, time.Now()); err != nil {
+		h.append(timeline.Event{Kind: timeline.KindStep, Layer: layer, Name: "copy of the state", Phase: timeline.PhaseEnd, Result: timeline.ResultFailed, Cause: err.Error()})
+	}
 	return h.layer(layer, timeline.PhaseEnd, timeline.ResultOK)
 }
 
-// LayerFails notes that a layer failed; the cause comes later, out of the tools' output.
+// LayerFails notes that a layer failed; the cause comes later, out of the tools' output. A state that OpenTofu could not write where
+// it belongs is in the folder that this is called in, and is kept for the next run.
 func (h *Hook) LayerFails(layer string) error {
-	return h.layer(layer, timeline.PhaseEnd, timeline.ResultFailed)
+	err := state.Rescue(state.ErroredFile, os.Getenv(VariableState), layer)
+	return errors.Join(h.layer(layer, timeline.PhaseEnd, timeline.ResultFailed), err)
+}
+
+// states are the layers' states, for copies of them: nothing can be decrypted here.
+func (h *Hook) states() state.Store {
+	return state.Store{
+		Cluster: h.description, Folder: os.Getenv(VariableState),
+		Bucket: state.Bucket(h.description, os.Getenv(variableAccessKey), os.Getenv(variableSecretKey)),
+	}
 }
 
 func (h *Hook) layer(layer, phase, result string) error {

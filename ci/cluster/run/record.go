@@ -29,7 +29,9 @@ type Record struct {
 
 	began  time.Time
 	unlock func() error
-	logs   *logs // nil until Terragrunt runs
+	// free gives free what SecretsLayer has locked in the store of the states, where other machines see it.
+	free func() error
+	logs *logs // nil until Terragrunt runs
 }
 
 // holder says who holds the lock; it is for a person, the lock itself is the kernel's.
@@ -40,12 +42,18 @@ type holder struct {
 	PID     int       `json:"pid"`
 }
 
-// begin takes the cluster's lock and opens the record. A second command on the same cluster is refused at once.
-func (c *Cluster) begin(command string) (*Record, error) {
-	unlock, err := filelock.Try(filepath.Join(c.State, "lock"))
+// Lock takes the kernel's lock on the folder of states, and is refused at once where somebody has it.
+func (c *Cluster) Lock() (unlock func() error, err error) {
+	unlock, err = filelock.TryWithChildren(filepath.Join(c.State, "lock"))
 	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fmt.Errorf("cluster %s is locked by %s: wait for it to end, or interrupt it", c.Description.Name, c.holder())
 	}
+	return unlock, err
+}
+
+// begin takes the cluster's lock and opens the record. A second command on the same cluster is refused at once.
+func (c *Cluster) begin(command string) (*Record, error) {
+	unlock, err := c.Lock()
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +110,14 @@ func (c *Cluster) holder() string {
 // Events is the file of the event log.
 func (r *Record) Events() string { return filepath.Join(r.Folder, eventsFile) }
 
-// end closes the record and frees the lock.
-func (r *Record) end() error { return errors.Join(r.Log.Close(), r.unlock()) }
+// end closes the record and frees the locks.
+func (r *Record) end() error {
+	var err error
+	if r.free != nil {
+		err = r.free()
+	}
+	return errors.Join(err, r.Log.Close(), r.unlock())
+}
 
 // LastRun is the folder with the record of the latest run; their names sort by time.
 func (c *Cluster) LastRun() (string, error) {

@@ -52,7 +52,7 @@ func newLayerCommand() *cobra.Command {
 			case "free":
 				return hook.FreeRelease(cmd.Context(), args[1])
 			case "end":
-				return hook.LayerEnds(args[1])
+				return hook.LayerEnds(cmd.Context(), args[1])
 			case "fail":
 				return hook.LayerFails(args[1])
 			}

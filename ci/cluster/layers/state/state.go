@@ -17,14 +17,16 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state/objects"
 )
 
 // Store holds a cluster's states.
 type Store struct {
 	Cluster     *description.Cluster
-	Folder      string   // for local states
-	Tofu        string   // OpenTofu's name or path
-	Environment []string // OpenTofu's, with what decrypts the states and opens the store
+	Folder      string          // for local states
+	Tofu        string          // OpenTofu's name or path
+	Environment []string        // OpenTofu's, with what decrypts the states and opens the store
+	Bucket      *objects.Bucket // nil where the states are in the folder
 }
 
 // Resources are the addresses of what a layer's state holds, without data sources; nil where there is no state.

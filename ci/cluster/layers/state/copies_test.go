@@ -1,0 +1,130 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/layers"
+)
+
+// encrypted is a state as OpenTofu writes it under state encryption.
+func encrypted(serial int, lineage string) []byte {
+	return fmt.Appendf(nil, `{"serial":%d,"lineage":%q,"meta":{},"encrypted_data":"%032d","encryption_version":"v0"}`, serial, lineage, serial)
+}
+
+// each runs a test on both kinds of stores.
+func each(t *testing.T, test func(*testing.T, Store)) {
+	t.Run("in a folder", func(t *testing.T) {
+		test(t, Store{Cluster: described(t, "{backend: local}"), Folder: t.TempDir()})
+	})
+	t.Run("in S3", func(t *testing.T) {
+		s := inS3(t, nil)
+		s.Folder = t.TempDir()
+		test(t, s)
+	})
+}
+
+// write makes a state what a run has left.
+func write(t *testing.T, s Store, data []byte) {
+	t.Helper()
+	_, version, err := s.vault().get(t.Context(), nameOf(layers.Platform))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = s.vault().put(t.Context(), nameOf(layers.Platform), data, version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s Store) now(t *testing.T) string {
+	t.Helper()
+	data, _, err := s.vault().get(t.Context(), nameOf(layers.Platform))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestTheLastTenCopiesAreKeptAndRestored(t *testing.T) {
+	each(t, func(t *testing.T, s Store) {
+		if err := s.Copy(t.Context(), layers.Platform, noon); err != nil {
+			t.Fatalf("without a state: %v", err)
+		}
+		for serial := range 13 {
+			write(t, s, encrypted(serial, "x"))
+			for range 2 { // the second one finds nothing new
+				if err := s.Copy(t.Context(), layers.Platform, noon.Add(time.Duration(serial)*time.Minute)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		copies, err := s.Copies(t.Context(), layers.Platform)
+		if err != nil || len(copies) != 10 || copies[0] != "20260102T120300.000Z" || copies[9] != "20260102T121200.000Z" {
+			t.Fatalf("copies are %v, %v", copies, err)
+		}
+		if err := s.Restore(t.Context(), layers.Platform, copies[4], noon.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.now(t); got != string(encrypted(7, "x")) {
+			t.Errorf("restored is %s", got)
+		}
+		write(t, s, encrypted(20, "x"))
+		if err := s.Restore(t.Context(), layers.Platform, copies[4], noon.Add(2*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if copies, err = s.Copies(t.Context(), layers.Platform); err != nil || !slices.Contains(copies, "20260102T140000.000Z") {
+			t.Errorf("what was there is not among the copies %v, %v", copies, err)
+		}
+		if err := s.Restore(t.Context(), layers.Platform, "20260102", noon); err == nil || !strings.Contains(err.Error(), copies[0]) {
+			t.Errorf("a copy that is not there: %v", err)
+		}
+	})
+}
+
+func TestAStateThatCouldNotBeWrittenIsKeptAndPutBack(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		there      []byte // nil: none
+		left, want []byte
+		done       bool
+	}{
+		{name: "the first", left: encrypted(1, "x"), want: encrypted(1, "x"), done: true},
+		{name: "a later one", there: encrypted(3, "x"), left: encrypted(5, "x"), want: encrypted(5, "x"), done: true},
+		{name: "another machine has gone on", there: encrypted(6, "x"), left: encrypted(5, "x"), want: encrypted(6, "x")},
+		{name: "another life of the cluster", there: encrypted(1, "y"), left: encrypted(5, "x"), want: encrypted(1, "y")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			each(t, func(t *testing.T, s Store) {
+				if test.there != nil {
+					write(t, s, test.there)
+				}
+				unit := filepath.Join(t.TempDir(), ErroredFile)
+				if err := Rescue(unit, s.Folder, layers.Platform); err != nil {
+					t.Fatalf("nothing was left: %v", err)
+				}
+				if err := os.WriteFile(unit, test.left, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := Rescue(unit, s.Folder, layers.Platform); err != nil {
+					t.Fatal(err)
+				}
+				for i := range 2 { // nothing is left for the second time
+					done, err := s.PutBack(t.Context(), layers.Platform)
+					if err != nil || done != (test.done && i == 0) {
+						t.Errorf("try %d: %t, %v", i+1, done, err)
+					}
+				}
+				if got := s.now(t); got != string(test.want) {
+					t.Errorf("the state is %s", got)
+				}
+			})
+		})
+	}
+}

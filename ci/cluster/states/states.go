@@ -1,0 +1,166 @@
+// Package states is what a person does with the layers' states: look at them, free a lock, go back to a copy. What changes one was
+// named first, and no run of this folder goes on beside it.
+package states
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+// States are what there is of a cluster's states.
+type States struct {
+	Cluster string  `json:"cluster"`
+	Backend string  `json:"backend"`
+	Layers  []Layer `json:"layers"`
+	Locks   []Lock  `json:"locks"`
+}
+
+// Layer is the state of one layer.
+type Layer struct {
+	Name string `json:"name"`
+	// Resources are the addresses of what it holds; nil where there is no state.
+	Resources []string `json:"resources"`
+	// Copies are the times of its copies, the oldest first, by which they are restored.
+	Copies []string `json:"copies"`
+	// Problem is why the state could not be read.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Lock is one that is held.
+type Lock struct {
+	ID    string    `json:"id"`
+	Layer string    `json:"layer,omitempty"` // empty: the whole cluster
+	Who   string    `json:"who"`
+	Doing string    `json:"doing"`
+	Since time.Time `json:"since"`
+}
+
+// List looks, and changes nothing.
+func List(ctx context.Context, cluster *run.Cluster) (*States, error) {
+	store, err := open(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	found := &States{Cluster: cluster.Description.Name, Backend: cluster.Description.State.Backend, Locks: []Lock{}}
+	for _, layer := range layers.All {
+		seen := Layer{Name: layer.Name}
+		if seen.Resources, err = store.Resources(ctx, layer.Name); err != nil {
+			seen.Problem = err.Error()
+		}
+		if seen.Copies, err = store.Copies(ctx, layer.Name); err != nil {
+			return nil, err
+		}
+		found.Layers = append(found.Layers, seen)
+	}
+	held, err := store.Locks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, lock := range held {
+		found.Locks = append(found.Locks, Lock{ID: lock.ID, Layer: lock.Layer, Who: lock.Who, Doing: lock.Operation, Since: lock.Created})
+	}
+	return found, nil
+}
+
+// Text is for a person.
+func (s *States) Text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "states of cluster %s (%s)\n\n", s.Cluster, s.Backend)
+	for _, layer := range s.Layers {
+		what := fmt.Sprintf("%d resources", len(layer.Resources))
+		switch {
+		case layer.Problem != "":
+			what = layer.Problem
+		case layer.Resources == nil:
+			what = "no state"
+		}
+		fmt.Fprintf(&out, "  %-11s %s%s\n", layer.Name, what, copies(layer.Copies))
+	}
+	for _, lock := range s.Locks {
+		on := "the cluster"
+		if lock.Layer != "" {
+			on = "layer " + lock.Layer
+		}
+		fmt.Fprintf(&out, "\n%s is locked by %s of %s since %s, ID %s", on, lock.Doing, lock.Who, lock.Since.UTC().Format(time.DateTime+" MST"), lock.ID)
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+func copies(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d copies, the newest %s", len(list), list[len(list)-1])
+}
+
+// Markdown is the same for a job's summary.
+func (s *States) Markdown() string { return "```text\n" + s.Text() + "```\n" }
+
+// Unlock removes the lock whose ID was typed, and tells which that was. It is refused while a run of this folder goes on, which would
+// be the holder.
+func Unlock(ctx context.Context, cluster *run.Cluster, id string) (string, error) {
+	var freed state.Lock
+	err := alone(ctx, cluster, func(store state.Store) (err error) {
+		freed, err = store.Unlock(ctx, id)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: removed\n", freed), nil
+}
+
+// Restore puts the copy of a layer's state in its place that was made at the given time; the state that is there becomes a copy.
+// confirm is the cluster's name.
+func Restore(ctx context.Context, cluster *run.Cluster, layer, at, confirm string) (string, error) {
+	if !slices.ContainsFunc(layers.All, func(known layers.Layer) bool { return known.Name == layer }) {
+		return "", fmt.Errorf("there is no layer %q", layer)
+	}
+	if err := cluster.Load(); err != nil {
+		return "", err
+	}
+	name := cluster.Description.Name
+	if confirm != name {
+		return "", fmt.Errorf("state-restore goes back to an older state of layer %s: confirm with --confirm %s", layer, name)
+	}
+	err := alone(ctx, cluster, func(store state.Store) error {
+		free, err := cluster.TakeStates(ctx, store, "state-restore", func(state.Lock) error { return nil })
+		if err != nil {
+			return err
+		}
+		return errors.Join(store.Restore(ctx, layer, at, time.Now()), free())
+	})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("the state of layer %s is that of %s; create takes up what the world has beyond it\n", layer, at), nil
+}
+
+func open(ctx context.Context, cluster *run.Cluster) (state.Store, error) {
+	access, err := cluster.Open(ctx)
+	if err != nil {
+		return state.Store{}, err
+	}
+	return cluster.States(access)
+}
+
+// alone works on the states while no run of the same folder does.
+func alone(ctx context.Context, cluster *run.Cluster, do func(state.Store) error) error {
+	store, err := open(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	unlock, err := cluster.Lock()
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(store), unlock())
+}
