@@ -137,6 +137,13 @@ terraform {
     execute  = ["castle-cluster", "layer", "free", local.layer]
   }
 
+  # What is there and in no state, since that was lost or a kill came before it was written, is imported and not made twice.
+  before_hook "adopt" {
+    if       = contains(["platform", "engine"], local.layer)
+    commands = local.layer == "platform" ? ["plan", "apply"] : ["apply"]
+    execute  = ["castle-cluster", "layer", "adopt", local.layer]
+  }
+
   # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.
   after_hook "talos" {
     if       = local.layer == "platform"

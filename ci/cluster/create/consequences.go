@@ -28,10 +28,10 @@ type consequences struct {
 	controlPlanes []string
 }
 
-// live are the attributes of a VM that Proxmox changes while it runs. For every other the provider restarts it
-// (reboot_after_update of bpg/proxmox, true unless it is set).
-var live = []string{"description", "on_boot", "stop_on_destroy", "tags",
-	"timeout_clone", "timeout_create", "timeout_migrate", "timeout_reboot", "timeout_shutdown_vm", "timeout_start_vm", "timeout_stop_vm"}
+// live are the attributes of a VM that Proxmox changes while it runs, and those that only tell the provider how to work. For
+// every other the provider restarts it (reboot_after_update of bpg/proxmox, true unless it is set).
+var live = []string{"description", "on_boot", "tags", "migrate", "reboot", "reboot_after_update", "stop_on_destroy",
+	"timeout_clone", "timeout_create", "timeout_migrate", "timeout_move_disk", "timeout_reboot", "timeout_shutdown_vm", "timeout_start_vm", "timeout_stop_vm"}
 
 // consequencesOf reads a plan.
 func consequencesOf(plan *tfjson.Plan) consequences {

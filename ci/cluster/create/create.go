@@ -46,12 +46,17 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	if err != nil {
 		return err
 	}
-	if len(known) > 0 {
+	machines := cluster.Hypervisor(access)
+	defer machines.Close()
+	there, err := machines.Finished(ctx, cluster.State)
+	if err != nil {
+		return err
+	}
+	// A machine that is there and in no state is going to be imported, and could be changed by that.
+	if len(known)+len(there) > 0 {
 		if err := foresee(ctx, cluster, record, access, known, allowed); err != nil {
 			return err
 		}
 	}
-	machines := cluster.Hypervisor(access)
-	defer machines.Close()
 	return machines.NoteUnfinished(ctx, cluster.State)
 }

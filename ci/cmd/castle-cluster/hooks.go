@@ -36,10 +36,10 @@ last, for how long, and what to look at next.`,
 
 func newLayerCommand() *cobra.Command {
 	return cli.Hidden(&cobra.Command{
-		Use:       "layer start|free|end|fail NAME",
-		Short:     "Note in the event log where a layer stands; free its Helm release of what an interrupted run left",
+		Use:       "layer start|free|adopt|end|fail NAME",
+		Short:     "Note in the event log where a layer stands; take up what interrupted runs and lost states left",
 		Args:      cobra.ExactArgs(2),
-		ValidArgs: []string{"start", "free", "end", "fail"},
+		ValidArgs: []string{"start", "free", "adopt", "end", "fail"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			hook, err := run.OpenHook()
 			if err != nil {
@@ -51,12 +51,14 @@ func newLayerCommand() *cobra.Command {
 				return hook.LayerStarts(cmd.Context(), args[1])
 			case "free":
 				return hook.FreeRelease(cmd.Context(), args[1])
+			case "adopt":
+				return hook.Adopt(cmd.Context(), args[1])
 			case "end":
 				return hook.LayerEnds(cmd.Context(), args[1])
 			case "fail":
 				return hook.LayerFails(args[1])
 			}
-			return fmt.Errorf("a layer starts, is freed, ends or fails, and does not %s", args[0])
+			return fmt.Errorf("a layer starts, is freed, adopts, ends or fails, and does not %s", args[0])
 		},
 	})
 }

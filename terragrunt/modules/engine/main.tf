@@ -60,6 +60,12 @@ resource "kubernetes_secret_v1" "infisical" {
   depends_on = [helm_release.external_secrets]
 }
 
+import {
+  for_each = toset(var.adopt)
+  to       = kubernetes_secret_v1.infisical
+  id       = each.value
+}
+
 # The API server validates what it is given; to do it here as well costs a download of all its schemas.
 resource "kubectl_manifest" "store" {
   server_side_apply = true

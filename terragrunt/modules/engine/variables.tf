@@ -28,3 +28,9 @@ variable "infisical_client_secret" {
   type        = string
   sensitive   = true
 }
+
+variable "adopt" {
+  description = "The Secret of the machine identity as namespace/name, where it is there already; castle looks."
+  type        = list(string)
+  default     = []
+}

@@ -80,7 +80,15 @@ resource "proxmox_virtual_environment_vm" "node" {
   }
 
   lifecycle {
-    # A newer template is for nodes to come. Those that run are upgraded by Talos, not replaced all at once.
-    ignore_changes = [clone]
+    # A newer template is for nodes to come. Those that run are upgraded by Talos, not replaced all at once. The others have
+    # what their template gave them, which the provider sees only in a VM that it imports, and would restart it for.
+    ignore_changes = [clone, agent, keyboard_layout, scsi_hardware]
   }
+}
+
+# Of no consequence for a VM that is in the state.
+import {
+  for_each = var.adopt
+  to       = proxmox_virtual_environment_vm.node[each.key]
+  id       = each.value
 }

@@ -24,3 +24,9 @@ variable "cluster" {
     }))
   })
 }
+
+variable "adopt" {
+  description = "VMs that are there already, as host/id by node; castle finds them."
+  type        = map(string)
+  default     = {}
+}

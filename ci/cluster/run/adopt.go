@@ -1,0 +1,70 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
+)
+
+// adoptFile gives OpenTofu, in the folder that it runs in, the value of the variable adopt: what is there already, for the import
+// blocks of the modules. One whose resource is in the state changes nothing; one whose resource is in no state, because the
+// state was lost or a kill came before it was written, keeps OpenTofu from making a second one.
+const adoptFile = "adopt.auto.tfvars.json"
+
+// credentials are the Secret of the layer engine, which its provider refuses to make where it is there. Everything else in the cluster
+// is applied, or installed by Helm, over what is there.
+var credentials = struct{ namespace, name string }{"external-secrets", "infisical-credentials"}
+
+// Adopt tells OpenTofu what of a layer is there already.
+func (h *Hook) Adopt(ctx context.Context, layer string) error {
+	var there any
+	var err error
+	switch layer {
+	case layers.Platform:
+		machines := hypervisor.Open(h.description, os.Getenv(variableProxmoxToken))
+		defer machines.Close()
+		there, err = machines.Finished(ctx, os.Getenv(VariableState))
+	case layers.Engine:
+		there, err = credentialsThere(ctx)
+	default:
+		return fmt.Errorf("layer %s has nothing that could be imported", layer)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(map[string]any{"adopt": there})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(adoptFile, data, 0o600)
+}
+
+func credentialsThere(ctx context.Context) ([]string, error) {
+	client, err := kube.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := kubernetes.NewForConfig(client.Config())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
+	defer cancel()
+	_, err = typed.CoreV1().Secrets(credentials.namespace).Get(ctx, credentials.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return []string{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for the Secret %s/%s: %w", credentials.namespace, credentials.name, err)
+	}
+	return []string{credentials.namespace + "/" + credentials.name}, nil
+}
