@@ -62,9 +62,9 @@ func (c *Cluster) TakeStates(ctx context.Context, states state.Store, command st
 // putBack writes the states that an earlier run could not, and notes each as a step.
 func (c *Cluster) putBack(ctx context.Context, record *Record, states state.Store) error {
 	for _, layer := range layers.All {
-		done, err := states.PutBack(ctx, layer.Name)
-		if err == nil && done {
-			err = c.mended(record, "state of layer "+layer.Name, "an earlier run could not write it where it belongs, and had kept it")
+		did, err := states.PutBack(ctx, layer.Name)
+		if err == nil && did != "" {
+			err = c.mended(record, "state of layer "+layer.Name, did)
 		}
 		if err != nil {
 			return err

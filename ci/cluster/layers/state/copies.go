@@ -106,14 +106,16 @@ func (s Store) Restore(ctx context.Context, layer, at string, now time.Time) err
 
 // header is what of a state is not encrypted. Source: OpenTofu v1.12, internal/encryption/state.go, statedata.
 type header struct {
-	Serial  uint64 `json:"serial"`
-	Lineage string `json:"lineage"`
+	Serial uint64 `json:"serial"`
+	// Lineage is the same in all states of one life of a layer. It is empty in one that was never written where it belongs.
+	Lineage   string `json:"lineage"`
+	Encrypted string `json:"encrypted_data"`
 }
 
 func readHeader(data []byte) (header, error) {
 	var h header
-	if err := json.Unmarshal(data, &h); err != nil || h.Lineage == "" {
-		return header{}, errors.Join(errors.New("it is no state of OpenTofu's"), err)
+	if err := json.Unmarshal(data, &h); err != nil || h.Encrypted == "" {
+		return header{}, errors.Join(errors.New("it is no encrypted state of OpenTofu's"), err)
 	}
 	return h, nil
 }

@@ -96,8 +96,11 @@ func TestAStateThatCouldNotBeWrittenIsKeptAndPutBack(t *testing.T) {
 		done       bool
 	}{
 		{name: "the first", left: encrypted(1, "x"), want: encrypted(1, "x"), done: true},
+		{name: "the first, which has no lineage yet", left: encrypted(0, ""), want: encrypted(0, ""), done: true},
+		{name: "without a lineage, where there is one", there: encrypted(3, "x"), left: encrypted(5, ""), want: encrypted(3, "x")},
 		{name: "a later one", there: encrypted(3, "x"), left: encrypted(5, "x"), want: encrypted(5, "x"), done: true},
 		{name: "another machine has gone on", there: encrypted(6, "x"), left: encrypted(5, "x"), want: encrypted(6, "x")},
+		{name: "cut off itself", there: encrypted(3, "x"), left: encrypted(5, "x")[:40], want: encrypted(3, "x")},
 		{name: "another life of the cluster", there: encrypted(1, "y"), left: encrypted(5, "x"), want: encrypted(1, "y")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,9 +119,9 @@ func TestAStateThatCouldNotBeWrittenIsKeptAndPutBack(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i := range 2 { // nothing is left for the second time
-					done, err := s.PutBack(t.Context(), layers.Platform)
-					if err != nil || done != (test.done && i == 0) {
-						t.Errorf("try %d: %t, %v", i+1, done, err)
+					did, err := s.PutBack(t.Context(), layers.Platform)
+					if err != nil || (did == "") != (i == 1) || strings.HasPrefix(did, "an earlier run could not write it") != (test.done && i == 0) {
+						t.Errorf("try %d: %q, %v", i+1, did, err)
 					}
 				}
 				if got := s.now(t); got != string(test.want) {

@@ -151,16 +151,10 @@ func (s Store) Free(ctx context.Context, mine Lock) error {
 	if len(held) == 0 || held[0].ID != mine.ID {
 		return nil // somebody has unlocked it by hand
 	}
-	for i := len(held) - 1; i >= 0; i-- { // castle's own at last
-		if held[i].Created.Before(mine.Created) {
-			continue
-		}
-		err = errors.Join(err, s.vault().delete(ctx, held[i].name))
-	}
-	return err
+	return s.remove(ctx, held[0], held)
 }
 
-// Unlock removes the lock of the given ID, whoever holds it.
+// Unlock removes the lock of the given ID, whoever holds it; with castle's own those that OpenTofu took within that run.
 func (s Store) Unlock(ctx context.Context, id string) (Lock, error) {
 	if s.Bucket == nil {
 		return Lock{}, fmt.Errorf("the states of cluster %s are in a folder of the engine, where no lock outlives its process", s.Cluster.Name)
@@ -172,7 +166,7 @@ func (s Store) Unlock(ctx context.Context, id string) (Lock, error) {
 	var known []error
 	for _, lock := range held {
 		if lock.ID == id {
-			return lock, s.vault().delete(ctx, lock.name)
+			return lock, s.remove(ctx, lock, held)
 		}
 		known = append(known, errors.New(lock.String()))
 	}
@@ -180,4 +174,19 @@ func (s Store) Unlock(ctx context.Context, id string) (Lock, error) {
 		return Lock{}, fmt.Errorf("nothing of cluster %s is locked", s.Cluster.Name)
 	}
 	return Lock{}, fmt.Errorf("no lock has the ID %q; %w", id, errors.Join(known...))
+}
+
+// remove removes a lock, and with castle's own, which goes last, what was taken under it.
+func (s Store) remove(ctx context.Context, lock Lock, held []Lock) error {
+	if lock.name == runLock {
+		for _, other := range held {
+			if other.name == runLock || other.Created.Before(lock.Created) {
+				continue
+			}
+			if err := s.vault().delete(ctx, other.name); err != nil {
+				return err
+			}
+		}
+	}
+	return s.vault().delete(ctx, lock.name)
 }

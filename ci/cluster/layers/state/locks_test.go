@@ -184,6 +184,15 @@ func TestALockIsRemovedByItsIDAlone(t *testing.T) {
 	if _, err := s.Unlock(t.Context(), "theirs"); err == nil {
 		t.Error("nothing is locked, and it was unlocked")
 	}
+	put(t, s, others)
+	put(t, s, of(layers.Platform, "within", noon.Add(time.Minute)))
+	put(t, s, of(layers.Engine, "before", noon.Add(-time.Minute)))
+	if _, err := s.Unlock(t.Context(), "theirs"); err != nil || !slices.Equal(ids(t, s), []string{"before"}) {
+		t.Errorf("got %v, held are %v", err, ids(t, s))
+	}
+	if _, err := s.Unlock(t.Context(), "before"); err != nil {
+		t.Error(err)
+	}
 	// Somebody took the cluster after it was unlocked by hand: the end of the first run must not free it.
 	put(t, s, others)
 	if err := s.Free(t.Context(), mine); err != nil || !slices.Equal(ids(t, s), []string{"theirs"}) {

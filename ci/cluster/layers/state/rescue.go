@@ -39,35 +39,40 @@ func rescued(folder, layer string) string {
 	return filepath.Join(folder, rescuedFolder, layer+".tfstate")
 }
 
-// PutBack writes a state that an earlier run had to leave where it belongs. It is false, and sets the file aside, where a later state
-// is there already; and false where nothing was left.
-func (s Store) PutBack(ctx context.Context, layer string) (done bool, err error) {
+// PutBack writes a state that an earlier run had to leave where it belongs, and tells what it did, "" where nothing was left. What cannot be
+// used, since a later state is there or since it was cut off itself, is set aside: the layers then take up what the world has.
+func (s Store) PutBack(ctx context.Context, layer string) (did string, err error) {
 	left := rescued(s.Folder, layer)
 	data, err := os.ReadFile(left)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return "", nil
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	newer, version, err := s.isNewer(ctx, layer, data)
-	if err != nil {
-		return false, fmt.Errorf("%s, which an earlier run could not write where it belongs: %w", left, err)
-	}
-	if !newer {
-		return false, os.Rename(left, left+".superseded")
-	}
-	if err := s.vault().put(ctx, nameOf(layer), data, version); err != nil {
-		return false, fmt.Errorf("write the state of layer %s, which an earlier run could not: %w", layer, err)
-	}
-	return true, os.Remove(left)
-}
-
-func (s Store) isNewer(ctx context.Context, layer string, data []byte) (newer bool, version string, err error) {
 	mine, err := readHeader(data)
 	if err != nil {
-		return false, "", err
+		return setAside(left, fmt.Sprintf("what an earlier run had kept of it cannot be read: %v", err))
 	}
+	newer, version, err := s.isNewer(ctx, layer, mine)
+	if err != nil {
+		return "", fmt.Errorf("the state of layer %s, of which an earlier run has kept a later one: %w", layer, err)
+	}
+	if !newer {
+		return setAside(left, "the one that an earlier run had kept is of no use, since another one has been written meanwhile")
+	}
+	if err := s.vault().put(ctx, nameOf(layer), data, version); err != nil {
+		return "", fmt.Errorf("write the state of layer %s, which an earlier run could not: %w", layer, err)
+	}
+	return "an earlier run could not write it where it belongs, and had kept it", os.Remove(left)
+}
+
+func setAside(file, why string) (string, error) {
+	aside := file + ".unused"
+	return fmt.Sprintf("%s; it is %s now", why, aside), os.Rename(file, aside)
+}
+
+func (s Store) isNewer(ctx context.Context, layer string, mine header) (newer bool, version string, err error) {
 	there, version, err := s.vault().get(ctx, nameOf(layer))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, "", nil
@@ -76,8 +81,5 @@ func (s Store) isNewer(ctx context.Context, layer string, data []byte) (newer bo
 		return false, "", err
 	}
 	known, err := readHeader(there)
-	if err != nil {
-		return false, "", fmt.Errorf("the state that is there: %w", err)
-	}
-	return known.Lineage == mine.Lineage && mine.Serial > known.Serial, version, nil
+	return known.Lineage == mine.Lineage && mine.Serial > known.Serial, version, err
 }

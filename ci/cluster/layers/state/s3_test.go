@@ -71,8 +71,8 @@ func TestAStateThatTheStoreDidNotTakeIsWrittenByTheNextRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	away.Store(false)
-	if done, err := store.PutBack(t.Context(), layers.Engine); err != nil || !done {
-		t.Fatalf("%t, %v", done, err)
+	if did, err := store.PutBack(t.Context(), layers.Engine); err != nil || did == "" {
+		t.Fatalf("%q, %v", did, err)
 	}
 	if changed, err := unit(t, store, layers.Engine, resources).Plan(t.Context()); err != nil || changed {
 		t.Errorf("the next run would change something: %t, %v", changed, err)
