@@ -30,8 +30,10 @@ type world struct {
 	t       *testing.T
 	kit     kit
 	folder  string // what belongs to this test
+	disk    string // the folder of what castle writes
 	live    string // terragrunt/live/sandbox, a copy
 	cluster *description.Cluster
+	store   *store // nil where the states are in a folder
 	scale   string
 	profile string
 
@@ -50,17 +52,23 @@ func newWorld(t *testing.T, profile, scale string, changes ...change) *world {
 	if w.cluster, err = description.Load(w.live); err != nil {
 		t.Fatal(err)
 	}
-	// OpenTofu looks for providers in a home of its own, which castle has in the folder for temporary files.
-	plugins := filepath.Join(w.temp(), ".terraform.d")
-	if err := errors.Join(os.MkdirAll(plugins, 0o755), os.Symlink(w.kit.plugins, filepath.Join(plugins, "plugins"))); err != nil {
-		t.Fatal(err)
-	}
+	w.disk = w.folder
+	w.linkPlugins()
 	return w
 }
 
+// linkPlugins: OpenTofu looks for providers in a home of its own, which castle has in the folder for temporary files.
+func (w *world) linkPlugins() {
+	w.t.Helper()
+	plugins := filepath.Join(w.temp(), ".terraform.d")
+	if err := errors.Join(os.MkdirAll(plugins, 0o755), os.Symlink(w.kit.plugins, filepath.Join(plugins, "plugins"))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) dir() string   { return filepath.Join(w.folder, "world") }
-func (w *world) temp() string  { return filepath.Join(w.folder, "tmp") }
-func (w *world) state() string { return filepath.Join(w.folder, "state") }
+func (w *world) temp() string  { return filepath.Join(w.disk, "tmp") }
+func (w *world) state() string { return filepath.Join(w.disk, "state") }
 
 // on starts the world with faults, and waits until it lets castle in.
 func (w *world) on(faults ...string) {
@@ -93,7 +101,16 @@ func (w *world) on(faults ...string) {
 		w.t.Fatalf("start a world in namespaces of its own: %v", err)
 	}
 	w.process, w.ended = command, ended
-	w.t.Cleanup(func() { w.stop(ended, command.Process.Pid, syscall.SIGTERM) })
+	w.t.Cleanup(func() {
+		select {
+		case <-ended:
+			if w.t.Failed() && w.process == command {
+				w.t.Logf("the world had ended by itself:\n%s", w.lastWords())
+			}
+		default:
+		}
+		w.stop(ended, command.Process.Pid, syscall.SIGTERM)
+	})
 	w.until(3*time.Minute, "the world is on", func() (string, bool) {
 		select {
 		case <-ended:
@@ -135,6 +152,12 @@ func (w *world) log() string {
 		w.t.Fatal(err)
 	}
 	return string(data)
+}
+
+// lastWords are the end of the world's log.
+func (w *world) lastWords() string {
+	log := w.log()
+	return log[max(0, len(log)-4000):]
 }
 
 // dial connects within the world's network.

@@ -1,0 +1,217 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/getsops/sops/v3/decrypt"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/states"
+	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/sopstest"
+)
+
+// storeAddress is where a world's S3 is, on the loopback interface of its own network namespace.
+const storeAddress = "127.0.0.1:9000"
+
+// store is a simulated S3 (gofakes3, which plays conditional writes) with the states of one world.
+type store struct {
+	away    atomic.Bool // every connection ends without an answer
+	backend gofakes3.Backend
+}
+
+// keepStatesInS3 describes the cluster with its states in S3, before anything is created. serve makes that store answer.
+func (w *world) keepStatesInS3() {
+	w.t.Helper()
+	file := filepath.Join(w.live, description.File)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text := strings.Replace(string(data), "backend: local", "backend: s3\n  s3: {bucket: states, endpoint: 'http://"+storeAddress+"'}", 1)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.cluster, err = description.Load(w.live); err != nil {
+		w.t.Fatal(err)
+	}
+	secrets := filepath.Join(w.live, w.cluster.Secrets.SOPS)
+	clear, err := decrypt.File(secrets, "yaml")
+	var values map[string]string
+	if err == nil {
+		err = yaml.Unmarshal(clear, &values)
+	}
+	key, keyErr := os.ReadFile(filepath.Join(w.live, "age.key"))
+	if err := errors.Join(err, keyErr); err != nil {
+		w.t.Fatal(err)
+	}
+	identities, err := age.ParseIdentities(strings.NewReader(string(key)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = "AKIASCENARIO00000001", "scenario-secret-key-0123456789abcdef"
+	sopstest.Write(w.t, secrets, identities[0].(*age.X25519Identity).Recipient().String(), values)
+}
+
+// serveS3 starts the store in the world's network, which must be on and is not switched off after that.
+func (w *world) serveS3() *store {
+	w.t.Helper()
+	s := &store{backend: s3mem.New()}
+	if err := s.backend.CreateBucket("states"); err != nil {
+		w.t.Fatal(err)
+	}
+	listener, err := w.listen(storeAddress)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	next := gofakes3.New(s.backend).Server()
+	server := &http.Server{Handler: http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if s.away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(out, r)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	w.t.Cleanup(func() { _ = server.Close() })
+	return s
+}
+
+// locks are the objects that lock the cluster or a layer.
+func (s *store) locks(w *world) (names []string) {
+	w.t.Helper()
+	list, err := s.backend.ListBucket("states", nil, gofakes3.ListBucketPage{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, object := range list.Contents {
+		if strings.HasSuffix(object.Key, ".tflock") || strings.HasSuffix(object.Key, "/castle.lock") {
+			names = append(names, object.Key)
+		}
+	}
+	return names
+}
+
+// listen listens within the world's network.
+func (w *world) listen(address string) (listener net.Listener, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread goes with the goroutine
+		var namespace *os.File
+		if namespace, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", w.process.Process.Pid)); err != nil {
+			return
+		}
+		defer namespace.Close()
+		if err = unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err == nil {
+			listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+		}
+	}()
+	<-done
+	return listener, err
+}
+
+// TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead: the lock objects of a killed run stay in the store. The next run of the same folder
+// frees them; any other one is told, and a person has to say that the holder is dead.
+func TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "homelab", "0.2", justPlatform()...)
+	w.keepStatesInS3()
+	w.on()
+	w.store = w.serveS3()
+	killed := w.start(w.live, nil, "create")
+	w.hasVMs(2)
+	killed.kill()
+	killed.wait(time.Minute)
+	both := []string{"sandbox/castle.lock", "sandbox/platform/terraform.tfstate.tflock"}
+	if held := w.store.locks(w); !slices.Equal(held, both) {
+		t.Fatalf("locked are %v", held)
+	}
+
+	// Another machine has another folder, which says so by its id.
+	id := filepath.Join(w.state(), "id")
+	ours, err := os.ReadFile(id)
+	if err == nil {
+		err = os.Remove(id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(w.vms()) // clones go on in Proxmox
+	for _, command := range [][]string{{"create"}, {"destroy", "--confirm=sandbox"}} {
+		w.castle(command...).failsWith("the cluster is locked by create of process", "the state of layer platform is locked by OperationTypeApply of",
+			"nothing was changed", "dagger call state-unlock --cluster sandbox --confirm ")
+	}
+	if got := w.vms(); len(got) != before {
+		t.Errorf("Proxmox had %d VMs and has %+v", before, got)
+	}
+	var found states.States
+	if err := json.Unmarshal(w.castle("state-list", "--format=json").succeeds().stdout.Bytes(), &found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Locks) != 2 || found.Locks[0].Doing != "create" || found.Locks[1].Layer != "platform" {
+		t.Fatalf("the locks are listed as %+v", found.Locks)
+	}
+	w.castle("state-unlock", "--confirm=x").failsWith(found.Locks[0].ID, found.Locks[1].ID)
+	w.castle("state-unlock", "--confirm="+found.Locks[0].ID).succeeds()
+	if held := w.store.locks(w); len(held) > 0 {
+		t.Errorf("locked are %v", held)
+	}
+
+	// The same machine needs none of that.
+	if err := os.WriteFile(id, ours, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := w.start(w.live, nil, "create")
+	w.until(3*time.Minute, "the layer platform is locked", func() (string, bool) {
+		held := w.store.locks(w)
+		return fmt.Sprint(held), slices.Equal(held, both)
+	})
+	again.kill()
+	again.wait(time.Minute)
+	w.castle("create").succeeds()
+	if said := w.event(func(e timeline.Event) bool {
+		return strings.HasPrefix(e.Name, "lock ") && e.Phase == timeline.PhaseWaiting
+	}).Cause; !strings.Contains(said, "the cluster is locked by create of") || !strings.HasSuffix(said, "and that process is dead") {
+		t.Errorf("of the freed lock the time line says %q", said)
+	}
+	w.hasExactlyItsVMs()
+	if held := w.store.locks(w); len(held) > 0 {
+		t.Errorf("locked are %v", held)
+	}
+
+	// Back to a copy: the world is what it was, and so is the plan.
+	w.castle("state-list").succeeds()
+	if err := json.Unmarshal(w.castle("state-list", "--format=json").succeeds().stdout.Bytes(), &found); err != nil {
+		t.Fatal(err)
+	}
+	platform := found.Layers[1]
+	if platform.Name != "platform" || len(platform.Resources) != len(w.cluster.Nodes) || len(platform.Copies) != 1 {
+		t.Fatalf("the layer platform is listed as %+v", platform)
+	}
+	w.castle("state-restore", "--layer=platform", "--copy-time="+platform.Copies[0], "--confirm=blue").failsWith("--confirm sandbox")
+	w.castle("state-restore", "--layer=platform", "--copy-time="+platform.Copies[0], "--confirm=sandbox").succeeds()
+	w.castle("create").succeeds()
+	if log := w.toolLog("platform"); !strings.Contains(log, "No changes.") {
+		t.Errorf("the machines were changed:\n%s", log)
+	}
+}
