@@ -60,6 +60,14 @@ bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two
 	@go run ./ci/bench/create -castle=$(castle) -cache=$(cache)
 	@go test -run '^$$' -bench . -benchtime 3x ./ci/publish/gitops ./ci/publish/siteimage
 
+# How often, and the seed of the first: the same seed strikes in the same way, at the same part of a run.
+N ?= 200
+SEED ?= 1
+
+.PHONY: interruptions
+interruptions: castle ## Interrupt create N=200 times at random instants; each time the next create has to end with the same cluster
+	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED)
+
 .PHONY: bench-cold
 bench-cold: castle ## A publish with a new engine, once compiling castle, once with its image, and where the time goes
 	@$(ready); go run ./ci/bench/publish -only=cold -castle=$(castle) -cache=$(cache)

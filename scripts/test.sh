@@ -32,8 +32,7 @@ trap 'kill "$lint" 2>/dev/null || true; rm -f "$lint_says"' EXIT
 # Unit tests run these programs themselves; without them they are skipped.
 if [ -n "${CASTLE_REQUIRE_ALL:-}" ]; then
 	step "the tools, from Go modules"
-	folders=$("$CASTLE" tool --cache="$CASTLE_CACHE" hugo tofu terragrunt etcd kubernetes metallb external-secrets \
-		source-controller kustomize-controller helm-controller provider-{proxmox,helm,kubernetes,kubectl})
+	folders=$(scripts/tools.sh "$CASTLE" "$CASTLE_CACHE" hugo)
 	PATH=${folders//$'\n'/:}:$PATH
 fi
 
