@@ -29,11 +29,13 @@ type Lock struct {
 	Layer string `json:"-"`
 	// Operation is the command, such as create, or OpenTofu's name for what it does.
 	Operation string `json:"Operation"`
-	// Who is user and host.
+	// Who is a process or a user, and the host.
 	Who     string    `json:"Who"`
 	Created time.Time `json:"Created"`
 	// Folder is the id of the folder of states from which castle took it.
 	Folder string `json:"Folder,omitempty"`
+	// Held is since when that folder has held the cluster without a break, over runs that were killed; of castle's own only.
+	Held time.Time `json:"Held,omitzero"`
 
 	name, version string
 }
@@ -104,14 +106,18 @@ func (s Store) Take(ctx context.Context, mine Lock, freed func(Lock) error) erro
 		switch {
 		case lock.name == runLock && lock.Folder == mine.Folder:
 			dead = lock
-		case dead.ID != "" && !lock.Created.Before(dead.Created):
-			// Taken while the dead run held the cluster, so by itself.
+		case dead.ID != "" && !lock.Created.Before(dead.Held):
+			// Taken while this folder held the cluster, so by a dead process of it.
 		default:
 			alive = append(alive, lock)
 		}
 	}
 	if len(alive) > 0 {
 		return &Locked{s.Cluster.Name, alive}
+	}
+	// A run that is killed right after this line has freed nothing yet, and the next one has to know what belongs to the dead.
+	if mine.Held = mine.Created; dead.ID != "" {
+		mine.Held = dead.Held
 	}
 	data, err := json.Marshal(mine)
 	if err != nil {
@@ -180,7 +186,7 @@ func (s Store) Unlock(ctx context.Context, id string) (Lock, error) {
 func (s Store) remove(ctx context.Context, lock Lock, held []Lock) error {
 	if lock.name == runLock {
 		for _, other := range held {
-			if other.name == runLock || other.Created.Before(lock.Created) {
+			if other.name == runLock || other.Created.Before(lock.Held) {
 				continue
 			}
 			if err := s.vault().delete(ctx, other.name); err != nil {

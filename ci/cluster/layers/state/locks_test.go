@@ -68,9 +68,10 @@ func ids(t *testing.T, s Store) (list []string) {
 
 var (
 	noon   = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	killed = Lock{ID: "killed", Operation: "create", Who: "process 7 on dagger", Created: noon, Folder: "mine"}
+	killed = Lock{ID: "killed", Operation: "create", Who: "process 7 on dagger", Created: noon, Held: noon, Folder: "mine"}
+	again  = Lock{ID: "again", Operation: "create", Who: "process 7 on dagger", Created: noon.Add(30 * time.Minute), Held: noon, Folder: "mine"}
 	mine   = Lock{ID: "new", Operation: "create", Who: "process 7 on dagger", Created: noon.Add(time.Hour), Folder: "mine"}
-	others = Lock{ID: "theirs", Operation: "destroy", Who: "process 7 on dagger", Created: noon, Folder: "theirs"}
+	others = Lock{ID: "theirs", Operation: "destroy", Who: "process 7 on dagger", Created: noon, Held: noon, Folder: "theirs"}
 )
 
 // of is OpenTofu's lock on a layer.
@@ -89,6 +90,8 @@ func TestALockIsTakenOverOnlyFromADeadProcess(t *testing.T) {
 		{name: "a run of this folder that was killed", held: []Lock{killed}, freed: []string{"killed"}},
 		{name: "with what OpenTofu held", held: []Lock{killed, of(layers.Platform, "p", noon.Add(time.Minute)), of(layers.Engine, "e", noon.Add(time.Minute))},
 			freed: []string{"killed", "p", "e"}},
+		{name: "a second run that was killed, before it had freed what the first held", held: []Lock{again, of(layers.Platform, "p", noon.Add(time.Minute))},
+			freed: []string{"again", "p"}},
 		{name: "somebody else", held: []Lock{others}, locked: "the cluster is locked by destroy of process 7 on dagger since 2026-01-02 12:00:00 UTC (ID theirs)"},
 		{name: "somebody else, with a layer", held: []Lock{others, of(layers.Platform, "p", noon.Add(time.Minute))}, locked: "the state of layer platform is locked by OperationTypeApply of root@dagger"},
 		{name: "a person with OpenTofu alone", held: []Lock{of(layers.Platform, "p", noon)}, locked: "--cluster sandbox --confirm p"},
@@ -120,6 +123,9 @@ func TestALockIsTakenOverOnlyFromADeadProcess(t *testing.T) {
 			}
 			if !slices.Equal(freed, test.freed) || !slices.Equal(ids(t, s), []string{"new"}) {
 				t.Errorf("freed were %v, held are %v", freed, ids(t, s))
+			}
+			if now, err := s.Locks(t.Context()); err != nil || len(test.held) > 0 && !now[0].Held.Equal(noon) {
+				t.Errorf("the cluster is held since %+v, %v", now, err)
 			}
 			put(t, s, of(layers.Storage, "left behind", mine.Created.Add(time.Minute)))
 			if err := s.Free(t.Context(), mine); err != nil || len(ids(t, s)) > 0 {
@@ -211,7 +217,7 @@ func TestALockOfAnOpenTofuThatWasKilledIsFreed(t *testing.T) {
 		return c
 	}
 	began := time.Now().UTC()
-	put(t, s, Lock{ID: "killed", Operation: "create", Who: "process 7 on dagger", Created: began, Folder: "mine"})
+	put(t, s, Lock{ID: "killed", Operation: "create", Who: "process 7 on dagger", Created: began, Held: began, Folder: "mine"})
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
 	apply := command(ctx, "apply", "-auto-approve")
