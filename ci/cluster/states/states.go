@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
@@ -75,7 +76,7 @@ func (s *States) Text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "states of cluster %s (%s)\n\n", s.Cluster, s.Backend)
 	for _, layer := range s.Layers {
-		what := fmt.Sprintf("%d resources", len(layer.Resources))
+		what := rendering.Count(len(layer.Resources), "resource")
 		switch {
 		case layer.Problem != "":
 			what = layer.Problem
@@ -84,25 +85,29 @@ func (s *States) Text() string {
 		}
 		fmt.Fprintf(&out, "  %-11s %s%s\n", layer.Name, what, copies(layer.Copies))
 	}
-	for _, lock := range s.Locks {
-		on := "the cluster"
-		if lock.Layer != "" {
-			on = "layer " + lock.Layer
+	for i, lock := range s.Locks {
+		if i == 0 {
+			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "\n%s is locked by %s of %s since %s, ID %s", on, lock.Doing, lock.Who, lock.Since.UTC().Format(time.DateTime+" MST"), lock.ID)
+		held := state.Lock{ID: lock.ID, Layer: lock.Layer, Operation: lock.Doing, Who: lock.Who, Created: lock.Since}
+		fmt.Fprintln(&out, held)
 	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
+	return out.String()
 }
 
 func copies(list []string) string {
-	if len(list) == 0 {
+	switch len(list) {
+	case 0:
 		return ""
+	case 1:
+		return ", a copy of " + list[0]
+	default:
+		return fmt.Sprintf(", %d copies from %s to %s", len(list), list[0], list[len(list)-1])
 	}
-	return fmt.Sprintf(", %d copies, the newest %s", len(list), list[len(list)-1])
 }
 
 // Markdown is the same for a job's summary.
-func (s *States) Markdown() string { return "```text\n" + s.Text() + "```\n" }
+func (s *States) Markdown() string { return rendering.Block("text", s.Text()) }
 
 // Unlock removes the lock whose ID was typed, and tells which that was. It is refused while a run of this folder goes on, which would
 // be the holder.
