@@ -77,8 +77,10 @@ func engine(e Env) []Condition {
 		Condition{"ExternalSecret castle-proof in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "castle-proof"), "kubectl -n " + ns + " describe externalsecret castle-proof"})
 }
 
+const metallbNamespace = "metallb-system"
+
 func networkingWebhook(e Env) []Condition {
-	const ns = "metallb-system"
+	const ns = metallbNamespace
 	return []Condition{
 		{"CRDs of MetalLB", e.Kube.Objects(kube.CRDs, "", kube.Established, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
 		{"webhook metallb-webhook-service in " + ns, webhook{e.Kube, kube.Object{Namespace: ns, Name: "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
@@ -86,7 +88,7 @@ func networkingWebhook(e Env) []Condition {
 }
 
 func networking(e Env) []Condition {
-	const ns = "metallb-system"
+	const ns = metallbNamespace
 	conditions := []Condition{
 		{"IPAddressPool castle in " + ns, e.Kube.Objects(addressPools, ns, accepted, "castle"), "kubectl -n " + ns + " describe ipaddresspool castle"},
 		{"L2Advertisement castle in " + ns, e.Kube.Objects(advertisements, ns, kube.Present, "castle"), "kubectl -n " + ns + " get l2advertisements"},

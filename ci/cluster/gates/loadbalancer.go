@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 // seconds to go, and the next run would have to wait for that.
 const proofNamespace = "castle-proof"
 
-// loadBalancer waits until a Service of type LoadBalancer gets an address of the pool. The Service is castle's own, has no
-// endpoints, and is removed whatever the outcome is; a dry run would show nothing, because MetalLB acts on what is stored.
+// loadBalancer waits until a Service of type LoadBalancer gets an address of the pool, or MetalLB answers that others hold all of
+// them. The Service is castle's own, has no endpoints, and is removed whatever the outcome is; a dry run would show nothing, because
+// MetalLB acts on what is stored.
 type loadBalancer struct {
 	Kube *kube.Client
 	// Pool is the IPAddressPool that the address is asked from, Ranges what it consists of: "a-b" or a prefix.
@@ -50,14 +52,34 @@ func (l loadBalancer) Wait(ctx context.Context, report func(string)) error {
 	if err != nil {
 		return err
 	}
-	target := kube.Target{Resource: kube.Services, Namespace: proofNamespace, Name: proofService}
-	return l.Kube.Follow(ctx, []kube.Target{target}, func(view kube.View) (string, bool, error) {
-		if len(view[0]) == 0 || view[0][0].GetUID() != own {
+	targets := []kube.Target{
+		{Resource: kube.Services, Namespace: proofNamespace, Name: proofService},
+		{Resource: addressPools, Namespace: metallbNamespace, Name: l.Pool},
+		{Resource: kube.Events, Namespace: proofNamespace},
+	}
+	return l.Kube.Follow(ctx, targets, func(view kube.View) (string, bool, error) {
+		services, pools, events := view[0], view[1], view[2]
+		if len(services) == 0 || services[0].GetUID() != own {
 			return "", false, fmt.Errorf("somebody removed the Service %s/%s; run it again", proofNamespace, proofService)
 		}
-		seen, ok := l.hasAddress(view[0][0])
+		seen, ok := l.hasAddress(services[0])
+		if !ok && len(pools) > 0 && refused(events, own) {
+			if free, used := counted(pools[0]); free == 0 && used > 0 {
+				return fmt.Sprintf("MetalLB answers: all %d addresses of the pool are in use", used), true, nil
+			}
+		}
 		return seen, ok, nil
 	}, report)
+}
+
+// refused tells whether MetalLB found no address for the Service. Why is not told in words that can be relied on: of an exhausted pool
+// they are `["<nil>"] is not allowed in config`. Source: MetalLB v0.15.2, controller/service.go.
+func refused(events []*unstructured.Unstructured, service types.UID) bool {
+	return slices.ContainsFunc(events, func(event *unstructured.Unstructured) bool {
+		about, _, _ := unstructured.NestedString(event.Object, "involvedObject", "uid")
+		reason, _, _ := unstructured.NestedString(event.Object, "reason")
+		return about == string(service) && reason == "AllocationFailed"
+	})
 }
 
 // create creates the Service anew: one that a killed run left behind proves nothing about now.

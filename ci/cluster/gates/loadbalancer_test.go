@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/test/kubetest"
 )
 
 func TestALoadBalancerGetsAnAddressOfThePool(t *testing.T) {
@@ -38,4 +40,40 @@ func TestALoadBalancerGetsAnAddressOfThePool(t *testing.T) {
 	if err != nil || len(left.Items) != 0 {
 		t.Errorf("%d services are left behind, %v", len(left.Items), err)
 	}
+}
+
+// TestAPoolThatOthersHoldIsNoFault: MetalLB answers, and nobody's address is castle's to take. A refusal while the pool has addresses is
+// one.
+func TestAPoolThatOthersHoldIsNoFault(t *testing.T) {
+	server := kubetest.Start(t)
+	server.InstallCRDs("metallb", "ipaddresspools")
+	wait := begin(t, time.Minute, Condition{"address", loadBalancer{connect(t, server), "castle", []string{"192.0.2.16/31"}}, ""})
+	wait.Sees("no address yet")
+	own, err := server.Client().Resource(kube.Services).Namespace(proofNamespace).Get(t.Context(), proofService, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(name, uid string) {
+		server.Put(kube.Events, strings.NewReplacer("NAME", name, "UID", uid).Replace(`
+apiVersion: v1
+kind: Event
+metadata: {name: NAME, namespace: castle-proof}
+involvedObject: {kind: Service, namespace: castle-proof, name: loadbalancer, uid: UID}
+type: Warning
+reason: AllocationFailed
+message: 'Failed to allocate IP for "castle-proof/loadbalancer": ["<nil>"] is not allowed in config'
+`))
+	}
+	count := func(free, used string) {
+		server.Put(addressPools, `{apiVersion: metallb.io/v1beta1, kind: IPAddressPool, metadata: {name: castle, namespace: metallb-system},
+			spec: {addresses: [192.0.2.16/31]}, status: {assignedIPv4: `+used+`, assignedIPv6: 0, availableIPv4: `+free+`, availableIPv6: 0}}`)
+	}
+	count("0", "2")
+	refuse("earlier", "5a1d6e54-0000-4000-8000-000000000000")
+	wait.StaysShut(200 * time.Millisecond)
+	count("1", "1")
+	refuse("own", string(own.GetUID()))
+	wait.StaysShut(200 * time.Millisecond)
+	count("0", "2")
+	wait.Opens()
 }

@@ -39,14 +39,19 @@ func defaultClass(class *unstructured.Unstructured) (string, bool) {
 
 // accepted tests an IPAddressPool: MetalLB has counted its addresses.
 func accepted(pool *unstructured.Unstructured) (string, bool) {
-	var free, used int64
+	free, used := counted(pool)
+	if free+used == 0 {
+		return "MetalLB has not taken it up yet", false
+	}
+	return fmt.Sprintf("%d addresses free, %d in use", free, used), true
+}
+
+// counted is how many addresses of an IPAddressPool are free and in use, as MetalLB counts them.
+func counted(pool *unstructured.Unstructured) (free, used int64) {
 	for _, family := range []string{"IPv4", "IPv6"} {
 		f, _, _ := unstructured.NestedInt64(pool.Object, "status", "available"+family)
 		u, _, _ := unstructured.NestedInt64(pool.Object, "status", "assigned"+family)
 		free, used = free+f, used+u
 	}
-	if free+used == 0 {
-		return "MetalLB has not taken it up yet", false
-	}
-	return fmt.Sprintf("%d addresses free, %d in use", free, used), true
+	return free, used
 }

@@ -6,6 +6,7 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 var (
 	Nodes          = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	Services       = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	Events         = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	Namespaces     = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	EndpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 	Deployments    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}

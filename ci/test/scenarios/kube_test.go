@@ -100,16 +100,48 @@ func (k kube) hasNodes() {
 // givesAddresses fails the test unless a Service of type LoadBalancer gets an address out of the pool.
 func (k kube) givesAddresses() {
 	k.world.t.Helper()
+	first, last := k.pool()
+	given, remove := k.service("scenario")
+	if given.Less(first) || last.Less(given) {
+		k.world.t.Errorf("the Service got %s, which is not of %s-%s", given, first, last)
+	}
+	remove()
+}
+
+// fillsPool has a Service for each address of the pool, until empty is called.
+func (k kube) fillsPool() (empty func()) {
+	k.world.t.Helper()
+	var removals []func()
+	first, last := k.pool()
+	for want := first; !last.Less(want); want = want.Next() {
+		_, remove := k.service("holder-" + strings.ReplaceAll(want.String(), ".", "-"))
+		removals = append(removals, remove)
+	}
+	return func() {
+		for _, remove := range removals {
+			remove()
+		}
+	}
+}
+
+// pool is the first and the last address that Services may get.
+func (k kube) pool() (first, last netip.Addr) {
+	low, high, _ := strings.Cut(k.world.cluster.LoadBalancer.Pool[0], "-")
+	return netip.MustParseAddr(low), netip.MustParseAddr(high)
+}
+
+// service makes a Service of type LoadBalancer and waits until it has its address.
+func (k kube) service(name string) (given netip.Addr, remove func()) {
+	k.world.t.Helper()
 	ctx := context.Background()
 	services := k.typed.CoreV1().Services("default")
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "scenario"},
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}}}
 	if _, err := services.Create(ctx, service, metav1.CreateOptions{}); err != nil {
 		k.world.t.Fatal(err)
 	}
-	var given netip.Addr
-	k.world.until(2*time.Minute, "a Service has an address", func() (string, bool) {
-		seen, err := services.Get(ctx, "scenario", metav1.GetOptions{})
+	k.world.until(2*time.Minute, "the Service "+name+" has an address", func() (string, bool) {
+		seen, err := services.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error(), false
 		}
@@ -118,12 +150,10 @@ func (k kube) givesAddresses() {
 		}
 		return "no address", given.IsValid()
 	})
-	first, last, _ := strings.Cut(k.world.cluster.LoadBalancer.Pool[0], "-")
-	if given.Less(netip.MustParseAddr(first)) || netip.MustParseAddr(last).Less(given) {
-		k.world.t.Errorf("the Service got %s, which is not of %s-%s", given, first, last)
-	}
-	if err := services.Delete(ctx, "scenario", metav1.DeleteOptions{}); err != nil {
-		k.world.t.Error(err)
+	return given, func() {
+		if err := services.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			k.world.t.Error(err)
+		}
 	}
 }
 
