@@ -481,24 +481,35 @@ func TestWhatAnInterruptedBuildLeftIsRemovedAndRootsInUseStay(t *testing.T) {
 	}
 }
 
-func TestARootWithoutItsVersionsIsMadeAnew(t *testing.T) {
+// TestARootThatIsCutOrLacksItsVersionsIsMadeAnew: so the power's end leaves a cache whose files were not synced.
+func TestARootThatIsCutOrLacksItsVersionsIsMadeAnew(t *testing.T) {
 	w, cache := newWorkshop(t), t.TempDir()
 	w.build(cache, theList(), "golang", "hugo", "nginx")
-	versions, err := filepath.Glob(filepath.Join(cache, "layers", "*.json"))
-	if err != nil || len(versions) != 2 {
-		t.Fatal(versions, err)
-	}
-	for _, file := range versions {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.roots = nil
 	list := theList()
-	list[0].Tag = "1.26.5-bookworm"
-	w.build(cache, list, "golang", "hugo")
-	if len(w.roots) != 1 {
-		t.Errorf("made roots %v", w.roots)
+	for i, damage := range []struct {
+		files string
+		to    func(string) error
+	}{
+		{"*.json", os.Remove},
+		{"*.json", func(file string) error { return os.Truncate(file, 3) }},
+		{"*.tar.gz", func(file string) error { return os.Truncate(file, 100) }},
+		{"*.tar.gz", func(file string) error { return os.Truncate(file, 0) }},
+	} {
+		files, err := filepath.Glob(filepath.Join(cache, "layers", damage.files))
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			if err := damage.to(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.roots = nil
+		list[0].Tag = fmt.Sprintf("1.26.%d-bookworm", 5+i)
+		w.build(cache, list, "golang", "hugo")
+		if len(w.roots) != 1 {
+			t.Errorf("after damage %d roots %v were made", i, w.roots)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/renameio/v2"
 	"github.com/klauspost/compress/gzip"
 
 	"tazlab.net/castle/ci/setup/debian"
@@ -23,21 +24,28 @@ import (
 // writeGzip writes path whole or not at all. The compressor is a library at a version of ours, not the Go release's, so
 // that another toolchain compresses to the same digest.
 func writeGzip(path string, fill func(io.Writer) error) error {
-	partial, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial")
+	partial, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(partial.Name())
-	defer partial.Close()
+	defer partial.Cleanup()
 	compressed := gzip.NewWriter(partial)
-	if err := fill(compressed); err != nil {
+	if err := errors.Join(fill(compressed), compressed.Close()); err != nil {
 		return err
 	}
-	return errors.Join(compressed.Close(), partial.Chmod(0o644), partial.Close(), os.Rename(partial.Name(), path))
+	return partial.CloseAtomicallyReplace()
 }
 
-// openLayer reads a layer that writeGzip wrote.
+// openLayer reads a layer that writeGzip wrote. An empty file, such as the end of the power can leave, would else be taken for an
+// empty archive that is not compressed.
 func openLayer(path string) (v1.Layer, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() == 0 {
+		return nil, fmt.Errorf("%s: %w", path, io.ErrUnexpectedEOF)
+	}
 	return tarball.LayerFromFile(path, tarball.WithMediaType(types.OCILayer))
 }
 

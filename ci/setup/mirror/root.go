@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/renameio/v2"
 
 	"tazlab.net/castle/ci/setup/debian"
 )
@@ -38,7 +39,7 @@ func (b *builder) root(ctx context.Context, packages []string) (root, error) {
 	if r, err := readRoot(file); err == nil && (!b.Rebuild || b.fresh[name]) {
 		return r, nil
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return root{}, err
+		b.say("the Debian root in the cache cannot be used: %v", err)
 	}
 	b.say("making a Debian root with %s", strings.Join(packages, ", "))
 	plain := filepath.Join(b.layers(), name+".tar")
@@ -52,7 +53,7 @@ func (b *builder) root(ctx context.Context, packages []string) (root, error) {
 	if err != nil {
 		return root{}, err
 	}
-	if err := os.WriteFile(versionsFile(file), data, 0o644); err != nil {
+	if err := renameio.WriteFile(versionsFile(file), data, 0o644); err != nil {
 		return root{}, err
 	}
 	err = writeGzip(file, func(w io.Writer) error {
