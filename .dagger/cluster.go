@@ -214,6 +214,9 @@ func (d *described) args(args ...string) []string {
 	if d.isSandbox() && d.sandbox.timeScale != "1" {
 		args = append(args, "--scaled")
 	}
+	if d.castle.LocalStates {
+		args = append(args, "--local-states")
+	}
 	return args
 }
 

@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"dagger/castle/internal/dagger"
 )
@@ -26,6 +27,10 @@ type Castle struct {
 	// Released has the programs, so that none is compiled.
 	// +private
 	Released *dagger.Container
+	// LocalStates says that a real cluster's states may be in a volume of this
+	// engine alone.
+	// +private
+	LocalStates bool
 	// LocalImages is the text of images.local.yaml, where there is one.
 	// +private
 	LocalImages string
@@ -44,8 +49,16 @@ func New(
 	// Compile the programs although this release names an image of them.
 	// +optional
 	compile bool,
+	// local accepts, for this call, that a real cluster's states are in a volume of
+	// this engine, where its cluster.yaml has state.backend: local. No other engine
+	// sees them, and no call by another address of this module.
+	// +optional
+	state string,
 ) (*Castle, error) {
-	m := &Castle{Self: self, Released: castle}
+	if state != "" && state != "local" {
+		return nil, fmt.Errorf("--state %q: it can only be local; a store is described in cluster.yaml (state.backend: s3)", state)
+	}
+	m := &Castle{Self: self, Released: castle, LocalStates: state == "local"}
 	own, err := self.Exists(ctx, "ci/cmd/"+publishProgram)
 	if err != nil {
 		return nil, err

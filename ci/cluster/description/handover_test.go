@@ -8,12 +8,10 @@ import (
 )
 
 func TestWhatIsHandedOverIsTheCompletedDescription(t *testing.T) {
-	for _, change := range []string{
-		"backend: local",
-		"backend: s3\n  s3: {bucket: states, endpoint: 'https://s3.example.org'}",
-	} {
+	const inS3 = "backend: s3\n  s3:\n    bucket: tazlab-states\n    endpoint: https://s3.example.com\n"
+	for _, states := range []string{"backend: local\n", inS3} {
 		text := strings.Replace(blueText(t), "  kernelModules: [iscsi_tcp, dm_crypt]\n", "", 1)
-		text = strings.Replace(text, "backend: local", change, 1)
+		text = strings.Replace(text, inS3, states, 1)
 		c, err := parse("cluster.yaml", "", []byte(text))
 		if err != nil {
 			t.Fatal(err)

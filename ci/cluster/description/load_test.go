@@ -119,7 +119,7 @@ func TestWhatIsLeftOutIsFilled(t *testing.T) {
 	for _, line := range []string{
 		"  diskEncryption: {ephemeral: nodeID}\n", "  kernelModules: [iscsi_tcp, dm_crypt]\n", "  podSubnet: 10.244.0.0/16\n",
 		"  serviceSubnet: 10.96.0.0/16\n", "  dataPath: /var/lib/longhorn\n", "  storageClass: longhorn\n", "  branch: main\n",
-		"state:\n  backend: local\n", "  insecure: true\n",
+		"state:\n  backend: s3\n  s3:\n    bucket: tazlab-states\n    endpoint: https://s3.example.com\n", "  insecure: true\n",
 	} {
 		if !strings.Contains(text, line) {
 			t.Fatalf("blue has no line %q", line)
@@ -233,8 +233,7 @@ func TestADescriptionThatIsCutAnywhereIsRefusedAndNotMore(t *testing.T) {
 
 // OpenTofu asks for a region also where the store has none.
 func TestAStoreOfAnotherMakerThanAWSGetsARegion(t *testing.T) {
-	text := strings.Replace(blueText(t), "  backend: local\n", "  backend: s3\n  s3: {bucket: states, endpoint: 'https://s3.example.org'}\n", 1)
-	c, err := parse("cluster.yaml", "", []byte(text))
+	c, err := parse("cluster.yaml", "", []byte(blueText(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

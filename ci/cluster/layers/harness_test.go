@@ -265,7 +265,8 @@ func (r runner) setInventory(t *testing.T, names ...string) {
 	r.env["TF_VAR_inventory"] = string(text)
 }
 
-// run gives what terragrunt printed in a cluster's folder, or in one of its layers', with the description that stands there.
+// run gives what terragrunt printed in a cluster's folder, or in one of its layers', with the description that stands there, but
+// for where the states are.
 func (r runner) run(t *testing.T, cluster string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -280,6 +281,7 @@ func (r runner) run(t *testing.T, cluster string, args ...string) (string, error
 		if r.env[description.Variable], err = described.HandOver(); err != nil {
 			t.Fatal(err)
 		}
+		described.State = description.State{Backend: description.StateLocal} // no store is there
 		backends, err := json.Marshal(state.Backends(described, r.env["CASTLE_STATE"]))
 		if err != nil {
 			t.Fatal(err)

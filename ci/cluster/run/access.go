@@ -53,6 +53,22 @@ func (c *Cluster) Open(ctx context.Context) (*Access, error) {
 	return c.Resolve(ctx, false)
 }
 
+// OpenStates is Open for what looks at the states or changes them by hand.
+func (c *Cluster) OpenStates(ctx context.Context) (*Access, state.Store, error) {
+	if err := c.Load(); err != nil {
+		return nil, state.Store{}, err
+	}
+	if err := c.statesAreKept(); err != nil {
+		return nil, state.Store{}, err
+	}
+	access, err := c.Resolve(ctx, false)
+	if err != nil {
+		return nil, state.Store{}, err
+	}
+	states, err := c.States(access)
+	return access, states, err
+}
+
 // Resolve gets the secrets and the cluster's own certificates. Where Infisical holds no machine secrets yet they are made,
 // and with keep stored there, before anything is built that would be lost without them.
 func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {

@@ -28,6 +28,8 @@ type Cluster struct {
 	Tools  Tools
 	Out    io.Writer // step lines
 	Scaled bool      // a sandbox whose delays are not a homelab's: no run is compared with the record
+	// LocalStates says that somebody has accepted, for this call, that a real cluster's states are in State alone.
+	LocalStates bool
 
 	Description *description.Cluster // what Load has read
 }
@@ -45,4 +47,14 @@ func (c *Cluster) Load() error {
 		}
 	}
 	return os.MkdirAll(c.State, 0o700)
+}
+
+// statesAreKept refuses to work on the states of a real cluster that are local, unless the caller has accepted that: what Dagger calls a
+// volume depends on how the module was addressed, so that a clone, a URL and another engine each see states of their own.
+func (c *Cluster) statesAreKept() error {
+	if c.Description.State.Backend != description.StateLocal || c.Description.Platform == description.PlatformSandbox || c.LocalStates {
+		return nil
+	}
+	return fmt.Errorf(`cluster %s has its states in a volume of this engine (state.backend: local), which no other machine sees, and no call by another address of the module:
+write backend s3 into cluster.yaml, or accept that in each call with dagger call --state local …`, c.Description.Name)
 }

@@ -31,6 +31,9 @@ func (f *Failure) Unwrap() error { return f.err }
 // Execute runs a command as one run: locked, its steps shown as they happen, its time line written also when it failed, as it is
 // in the result then.
 func (c *Cluster) Execute(ctx context.Context, command string, do func(context.Context, *Record) error) (*Result, error) {
+	if err := c.statesAreKept(); err != nil {
+		return nil, err
+	}
 	record, err := c.begin(command)
 	if err != nil {
 		return nil, err
@@ -69,6 +72,9 @@ func (c *Cluster) resume(command string) string {
 	}
 	if command == "destroy" {
 		arguments += " --confirm " + c.Description.Name
+	}
+	if c.LocalStates {
+		command = "--state local " + command
 	}
 	return fmt.Sprintf("to go on where it stopped: dagger call %s %s", command, arguments)
 }

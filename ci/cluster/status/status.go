@@ -59,7 +59,7 @@ type GateStatus struct {
 
 // Execute looks at everything at once and changes nothing.
 func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
-	access, err := cluster.Open(ctx)
+	access, states, err := cluster.OpenStates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +73,6 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 		return nil, err
 	}
 	status := &Status{Cluster: cluster.Description.Name}
-	states, err := cluster.States(access)
-	if err != nil {
-		return nil, err
-	}
 	proxmox := cluster.Hypervisor(access)
 	defer proxmox.Close()
 	var wait sync.WaitGroup

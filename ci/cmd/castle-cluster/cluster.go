@@ -36,6 +36,7 @@ func (c *clusterFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&c.cluster.Folder, "folder", "", "the cluster's folder (terragrunt/live/NAME)")
 	flags.StringVar(&c.cluster.State, "state", "", "the folder for states and records")
+	flags.BoolVar(&c.cluster.LocalStates, "local-states", false, "accept that a real cluster's states are in that folder alone (state.backend: local)")
 	flags.BoolVar(&c.cluster.Scaled, "scaled", false, "the sandbox's delays are not a homelab's: compare nothing with the record")
 	flags.StringVar(&c.cluster.Tools.Charts, "charts", "/usr/share/castle/charts", "the folder with the charts")
 	flags.StringVar(&c.cluster.Tools.Terragrunt, "terragrunt-program", "terragrunt", "Terragrunt's name or path")
