@@ -87,52 +87,112 @@ func (m *Castle) StateRestore(
 	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateRestore(ctx, layer, copyTime, confirm)
 }
 
-// StateList shows the layers' states, their copies, and who holds a lock.
+// StateShow shows what a layer's state holds: resources with their ids, without
+// any other value.
 //
 // +cache="never"
-func (c *Cluster) StateList(
+func (m *Castle) StateShow(
 	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The layer, such as platform.
+	layer string,
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return c.run(ctx, format, "state-list")
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateShow(ctx, layer, format)
 }
 
-// StateUnlock removes a lock in the store of the states whose holder is dead.
+// StateExport is an archive of all states, which the cluster's age key opens.
 //
 // +cache="never"
-func (c *Cluster) StateUnlock(
+func (m *Castle) StateExport(
 	ctx context.Context,
-	// The lock's ID, as the refused call or state-list tells it: whoever holds it
-	// must not run any more.
-	confirm string,
-) (string, error) {
-	return c.keep(ctx, "state-unlock", "--confirm="+confirm)
+	// The cluster.
+	cluster string,
+	// The public key (age1…) of somebody else who may open it; several times.
+	// +optional
+	recipient []string,
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+) (*dagger.File, error) {
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateExport(ctx, recipient)
 }
 
-// StateRestore goes back to a copy of a layer's state, which becomes a copy
-// itself.
+// StateImport takes in the states of an archive that state-export made of this
+// cluster.
 //
 // +cache="never"
-func (c *Cluster) StateRestore(
+func (m *Castle) StateImport(
 	ctx context.Context,
-	// The layer, such as platform.
-	layer string,
-	// The copy, by its time as state-list shows it.
-	copyTime string,
-	// The cluster's name once more: what the state knows since then, it forgets.
+	// The cluster.
+	cluster string,
+	// The archive.
+	archive *dagger.File,
+	// The cluster's name once more.
 	confirm string,
+	// Replace states that differ; they become copies.
+	// +optional
+	replace bool,
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
 ) (string, error) {
-	return c.keep(ctx, "state-restore", "--layer="+layer, "--copy-time="+copyTime, "--confirm="+confirm)
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateImport(ctx, archive, confirm, replace)
 }
 
-// keep runs a command of castle-cluster that changes the states alone.
-func (c *Cluster) keep(ctx context.Context, verb string, args ...string) (_ string, err error) {
-	defer ended(verb, FormatText, &err)
-	d, err := c.describe(ctx)
-	if err != nil {
-		return "", err
-	}
-	return d.command(ctx, append([]string{verb}, args...)...)
+// StateMigrate moves the states to where cluster.yaml has them now. They are in
+// the old place until both were read and compared, and stay there as copies.
+//
+// +cache="never"
+func (m *Castle) StateMigrate(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// Where they are: local, or s3://BUCKET?endpoint=URL&region=NAME.
+	from string,
+	// The cluster's name once more.
+	confirm string,
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+) (string, error) {
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateMigrate(ctx, from, confirm)
 }

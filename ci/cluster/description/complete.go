@@ -12,9 +12,15 @@ const anyRegion = "us-east-1"
 // complete fills in what a description may leave out.
 func (c *Cluster) complete() {
 	fill(reflect.ValueOf(c).Elem(), "")
-	if c.State.Backend == StateS3 && c.State.S3.Region == "" {
-		c.State.S3.Region = anyRegion
+	c.State = c.State.Complete()
+}
+
+// Complete fills in what follows from the rest.
+func (s State) Complete() State {
+	if s.Backend == StateS3 && s.S3.Region == "" {
+		s.S3.Region = anyRegion
 	}
+	return s
 }
 
 // fill gives the fields of a section that have no value their defaults. What a list holds has none.

@@ -28,6 +28,14 @@ func (c *Cluster) lockStates(ctx context.Context, record *Record, access *Access
 	if err != nil {
 		return err
 	}
+	left, err := states.LeftLocal()
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("the states of %s are in this engine's volume, and cluster.yaml has them in S3 now: move them with dagger call state-migrate --cluster %s --from local --confirm %[2]s",
+			strings.Join(left, ", "), c.Description.Name)
+	}
 	record.free, err = c.TakeStates(ctx, states, record.Command, func(dead state.Lock) error {
 		return c.mended(record, "lock "+dead.ID, fmt.Sprintf("%s, and that process is dead", dead))
 	})

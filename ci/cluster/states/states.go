@@ -1,12 +1,11 @@
-// Package states is what a person does with the layers' states: look at them, free a lock, go back to a copy. What changes one was
-// named first, and no run of this folder goes on beside it.
+// Package states is what a person does with the layers' states: look at them, free a lock, go back to a copy, take them elsewhere. What
+// changes one was named first, and no run of this folder goes on beside it.
 package states
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +45,7 @@ type Lock struct {
 
 // List looks, and changes nothing.
 func List(ctx context.Context, cluster *run.Cluster) (*States, error) {
-	store, err := open(ctx, cluster)
+	_, store, err := cluster.OpenStates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ func (s *States) Markdown() string { return rendering.Block("text", s.Text()) }
 // be the holder.
 func Unlock(ctx context.Context, cluster *run.Cluster, id string) (string, error) {
 	var freed state.Lock
-	err := alone(ctx, cluster, func(store state.Store) (err error) {
+	err := byItself(ctx, cluster, func(store state.Store) (err error) {
 		freed, err = store.Unlock(ctx, id)
 		return err
 	})
@@ -126,22 +125,14 @@ func Unlock(ctx context.Context, cluster *run.Cluster, id string) (string, error
 // Restore puts the copy of a layer's state in its place that was made at the given time; the state that is there becomes a copy.
 // confirm is the cluster's name.
 func Restore(ctx context.Context, cluster *run.Cluster, layer, at, confirm string) (string, error) {
-	if !slices.ContainsFunc(layers.All, func(known layers.Layer) bool { return known.Name == layer }) {
-		return "", fmt.Errorf("there is no layer %q", layer)
-	}
-	if err := cluster.Load(); err != nil {
+	if err := known(layer); err != nil {
 		return "", err
 	}
-	name := cluster.Description.Name
-	if confirm != name {
-		return "", fmt.Errorf("state-restore goes back to an older state of layer %s: confirm with --confirm %s", layer, name)
+	if err := confirmed(cluster, "state-restore goes back to an older state of layer "+layer, confirm); err != nil {
+		return "", err
 	}
-	err := alone(ctx, cluster, func(store state.Store) error {
-		free, err := cluster.TakeStates(ctx, store, "state-restore", func(state.Lock) error { return nil })
-		if err != nil {
-			return err
-		}
-		return errors.Join(store.Restore(ctx, layer, at, time.Now()), free())
+	err := alone(ctx, cluster, "state-restore", func(store state.Store) error {
+		return store.Restore(ctx, layer, at, time.Now())
 	})
 	if err != nil {
 		return "", err
@@ -149,17 +140,24 @@ func Restore(ctx context.Context, cluster *run.Cluster, layer, at, confirm strin
 	return fmt.Sprintf("the state of layer %s is that of %s; create takes up what the world has beyond it\n", layer, at), nil
 }
 
-func open(ctx context.Context, cluster *run.Cluster) (state.Store, error) {
-	access, err := cluster.Open(ctx)
-	if err != nil {
-		return state.Store{}, err
+// known refuses what is no layer.
+func known(layer string) error {
+	if layers.Named(layer).Folder == "" {
+		return fmt.Errorf("there is no layer %q", layer)
 	}
-	return cluster.States(access)
+	return nil
 }
 
-// alone works on the states while no run of the same folder does.
-func alone(ctx context.Context, cluster *run.Cluster, do func(state.Store) error) error {
-	store, err := open(ctx, cluster)
+// alone works on the states while nobody else does, here or on another machine.
+func alone(ctx context.Context, cluster *run.Cluster, command string, do func(state.Store) error) error {
+	return byItself(ctx, cluster, func(store state.Store) error {
+		return locked(ctx, cluster, store, command, func() error { return do(store) })
+	})
+}
+
+// byItself works on the states while no run of the same folder does.
+func byItself(ctx context.Context, cluster *run.Cluster, do func(state.Store) error) error {
+	_, store, err := cluster.OpenStates(ctx)
 	if err != nil {
 		return err
 	}

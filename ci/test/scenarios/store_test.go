@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -214,4 +215,42 @@ func TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead(t *testing.T) {
 	if log := w.toolLog("platform"); !strings.Contains(log, "No changes.") {
 		t.Errorf("the machines were changed:\n%s", log)
 	}
+
+	// Away and back, in an archive.
+	archive := filepath.Join(w.folder, "states.age")
+	w.castle("state-export", "--out="+archive).succeeds()
+	if data, err := os.ReadFile(archive); err != nil || !strings.HasPrefix(string(data), "age-encryption.org/v1\n") {
+		t.Errorf("the archive: %v", err)
+	}
+	w.castle("state-import", "--archive="+archive, "--confirm=blue").failsWith("--confirm sandbox")
+	if said := w.castle("state-import", "--archive="+archive, "--confirm=sandbox").succeeds().stdout.String(); said != "the states are there already\n" {
+		t.Errorf("an import of what is there says %q", said)
+	}
+	if shown := w.castle("state-show", "--layer=platform").succeeds().stdout.String(); !strings.Contains(shown, `proxmox_virtual_environment_vm.node["sandbox-cp-1"]`) {
+		t.Errorf("the state of layer platform is shown as\n%s", shown)
+	}
+
+	// To another store, which here is the volume.
+	bucket := "s3://states?endpoint=http://" + storeAddress
+	w.castle("state-migrate", "--from="+bucket, "--confirm=sandbox").failsWith("are in " + bucket + " by its description already")
+	described := filepath.Join(w.live, description.File)
+	data, err := os.ReadFile(described)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inVolume := regexp.MustCompile(`backend: s3\n.*`).ReplaceAll(data, []byte("backend: local"))
+	if err := os.WriteFile(described, inVolume, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if said := w.castle("state-migrate", "--from="+bucket, "--confirm=sandbox").succeeds().stdout.String(); said != "moved the states of secrets, platform\n" {
+		t.Errorf("a move says %q", said)
+	}
+	w.castle("create").succeeds()
+	if log := w.toolLog("platform"); !strings.Contains(log, "No changes.") {
+		t.Errorf("the machines were changed:\n%s", log)
+	}
+	if err := os.WriteFile(described, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.castle("create").failsWith("state-migrate --cluster sandbox --from local --confirm sandbox")
 }

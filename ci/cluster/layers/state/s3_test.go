@@ -91,7 +91,7 @@ func withTofu(t *testing.T, s Store, encryption string) Store {
 // unit is a layer with these resources of type terraform_data and the backend that Terragrunt writes for it, initialised.
 func unit(t *testing.T, s Store, layer string, resources map[string]any) *tfexec.Terraform {
 	t.Helper()
-	backend := Backends(s.Cluster, "")[layer]
+	backend := Backends(s.Cluster, s.Folder)[layer]
 	code, err := json.Marshal(map[string]any{
 		"terraform": map[string]any{"backend": map[string]any{backend.Name: backend.Config}},
 		"resource":  map[string]any{"terraform_data": resources},

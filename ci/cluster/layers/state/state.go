@@ -115,11 +115,15 @@ func forTerraformExec(environment []string) map[string]string {
 
 // contents is what is read here of a state.
 type contents struct {
+	header
+	Version   string                     `json:"terraform_version"` // OpenTofu's
+	Outputs   map[string]json.RawMessage `json:"outputs"`
 	Resources []struct {
 		Module    string `json:"module"`
 		Mode      string `json:"mode"`
 		Type      string `json:"type"`
 		Name      string `json:"name"`
+		Provider  string `json:"provider"`
 		Instances []struct {
 			Key        any             `json:"index_key"`
 			Status     string          `json:"status"`
@@ -142,21 +146,8 @@ func parse(text string) (*contents, error) {
 // addresses lists the managed resources, "module.x.type.name[key]".
 func (c *contents) addresses() []string {
 	list := []string{}
-	for _, resource := range c.Resources {
-		if resource.Mode != "managed" {
-			continue
-		}
-		address := resource.Type + "." + resource.Name
-		if resource.Module != "" {
-			address = resource.Module + "." + address
-		}
-		for _, instance := range resource.Instances {
-			if instance.Key == nil {
-				list = append(list, address)
-			} else {
-				list = append(list, fmt.Sprintf("%s[%#v]", address, instance.Key))
-			}
-		}
+	for _, resource := range c.summary().Resources {
+		list = append(list, resource.Address)
 	}
 	return list
 }

@@ -1,0 +1,88 @@
+package states
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+// Migrate moves the states from where they were to where the description has them now. from is "local" or
+// "s3://BUCKET?endpoint=URL&region=NAME"; confirm is the cluster's name.
+func Migrate(ctx context.Context, cluster *run.Cluster, from, confirm string) (done string, err error) {
+	if err := confirmed(cluster, "state-migrate moves the states of this cluster", confirm); err != nil {
+		return "", err
+	}
+	source, err := readPlace(from)
+	if err != nil {
+		return "", err
+	}
+	if there := cluster.Description.State; source == there {
+		return "", fmt.Errorf("the states of cluster %s are in %s by its description already: write there where they are to be, and give --from where they are", cluster.Description.Name, from)
+	}
+	err = alone(ctx, cluster, "state-migrate", func(store state.Store) error {
+		// The same cluster, as it was described before.
+		before, described := *cluster, *cluster.Description
+		described.State, before.Description = source, &described
+		access, err := before.Resolve(ctx, false)
+		if err != nil {
+			return err
+		}
+		old, err := before.States(access)
+		if err != nil {
+			return err
+		}
+		return locked(ctx, &before, old, "state-migrate", func() error {
+			moved, err := store.Move(ctx, old, time.Now())
+			done = told("moved", moved, "there is no state in "+from)
+			return err
+		})
+	})
+	return done, err
+}
+
+// readPlace reads where states are kept.
+func readPlace(text string) (description.State, error) {
+	if text == description.StateLocal {
+		return description.State{Backend: description.StateLocal}, nil
+	}
+	place, err := url.Parse(text)
+	if err != nil || place.Scheme != "s3" || place.Host == "" || strings.Trim(place.Path, "/") != "" {
+		return description.State{}, fmt.Errorf("--from %q is neither %q nor of the form s3://BUCKET?endpoint=URL&region=NAME", text, description.StateLocal)
+	}
+	query := place.Query()
+	state := description.State{Backend: description.StateS3}
+	state.S3.Bucket, state.S3.Endpoint, state.S3.Region = place.Host, query.Get("endpoint"), query.Get("region")
+	for name := range query {
+		if name != "endpoint" && name != "region" {
+			return description.State{}, fmt.Errorf("--from %q has %q; known are endpoint and region", text, name)
+		}
+	}
+	return state.Complete(), nil
+}
+
+// confirmed reads the description and compares what was typed with the cluster's name.
+func confirmed(cluster *run.Cluster, what, confirm string) error {
+	if err := cluster.Load(); err != nil {
+		return err
+	}
+	if name := cluster.Description.Name; confirm != name {
+		return fmt.Errorf("%s: confirm with --confirm %s", what, name)
+	}
+	return nil
+}
+
+// locked locks the cluster in a store for other machines, too, for as long as something is done.
+func locked(ctx context.Context, cluster *run.Cluster, store state.Store, command string, do func() error) error {
+	free, err := cluster.TakeStates(ctx, store, command, func(state.Lock) error { return nil })
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(), free())
+}
