@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -42,6 +43,7 @@ type Schema struct {
 type Reader struct {
 	Schema
 	file     string
+	last     int             // the document's last line
 	lines    map[string]int  // path → line of fields that are there
 	broken   map[string]bool // paths whose value could not be read
 	mistakes []found
@@ -51,11 +53,11 @@ type Reader struct {
 // mistakes; an error, of type Mistakes, says that it is no YAML, empty, or not alone in its file. What says what the file
 // holds, such as "describes one cluster", and start where an empty one comes from.
 func Decode(file string, data []byte, target any, schema Schema, what, start string) (*Reader, error) {
-	r := &Reader{Schema: schema, file: file, lines: map[string]int{}, broken: map[string]bool{}}
+	r := &Reader{Schema: schema, file: file, last: Lines(data), lines: map[string]int{}, broken: map[string]bool{}}
 	var document, next yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
-		return nil, syntax(file, err)
+		return nil, r.syntax(err)
 	}
 	if len(document.Content) == 0 {
 		return nil, Mistakes{{File: file, Text: "is empty; " + start}}
@@ -63,7 +65,7 @@ func Decode(file string, data []byte, target any, schema Schema, what, start str
 	switch err := decoder.Decode(&next); {
 	case errors.Is(err, io.EOF):
 	case err != nil:
-		return nil, syntax(file, err)
+		return nil, r.syntax(err)
 	default:
 		return nil, Mistakes{{File: file, Line: next.Line, Text: "a second document starts here; a file " + what}}
 	}
@@ -75,16 +77,29 @@ func Decode(file string, data []byte, target any, schema Schema, what, start str
 
 var syntaxError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// syntax makes a mistake of what the YAML parser says: "yaml: line 3: mapping values are not allowed in this context".
-func syntax(file string, err error) Mistakes {
-	m := Mistake{File: file, Text: "is not YAML: " + err.Error()}
+// syntax makes a mistake of what the YAML parser says: "yaml: line 3: mapping values are not allowed in this context". At the end of a
+// document it may name the line behind the last, as it may for a value that is not there.
+func (r *Reader) syntax(err error) Mistakes {
+	m := Mistake{File: r.file, Text: "is not YAML: " + err.Error()}
 	if match := syntaxError.FindStringSubmatch(err.Error()); match != nil {
 		m.Text = "is not YAML: " + match[2] + "; look here and on the line before"
 		if line, err := strconv.Atoi(match[1]); err == nil {
-			m.Line = line
+			m.Line = min(line, r.last)
 		}
 	}
 	return Mistakes{m}
+}
+
+// lineBreak ends a line in YAML 1.1, section 5.4.
+var lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
+
+// Lines counts the lines of a document as YAML does, which may be more than an editor shows.
+func Lines(document []byte) int {
+	breaks := lineBreak.FindAllIndex(document, -1)
+	if n := len(breaks); n > 0 && breaks[n-1][1] == len(document) {
+		return n
+	}
+	return len(breaks) + 1
 }
 
 // Mistakes are those that were found, each with its place in front as name writes it: "network.gateway: …". None is nil.
@@ -108,7 +123,7 @@ func (r *Reader) Mistake(path, format string, args ...any) {
 }
 
 func (r *Reader) at(line int, path, format string, args ...any) {
-	r.mistakes = append(r.mistakes, found{line, path, fmt.Sprintf(format, args...)})
+	r.mistakes = append(r.mistakes, found{min(line, r.last), path, fmt.Sprintf(format, args...)})
 }
 
 func (r *Reader) line(path string) int {
@@ -141,6 +156,22 @@ func Join(path, field string) string {
 	}
 	return path + "." + field
 }
+
+// Entry is the path of a map's entry, "sites[blog]"; what means something in a path is written as in a URL.
+func Entry(path, name string) string { return path + "[" + entryName.Replace(name) + "]" }
+
+var entryName = strings.NewReplacer("%", "%25", "[", "%5B", "]", "%5D", ".", "%2E")
+
+// EntryName is the name in an entry's path, fit for a line of text.
+func EntryName(text string) string {
+	name, err := url.PathUnescape(text)
+	if err != nil {
+		name = text
+	}
+	return unquoted(strconv.Quote(name))
+}
+
+func unquoted(text string) string { return text[1 : len(text)-1] }
 
 // value reads one YAML node into a Go value, and notes what of it cannot be read.
 func (r *Reader) value(target reflect.Value, node *yaml.Node, path string) {
@@ -269,7 +300,7 @@ func (r *Reader) entries(target reflect.Value, node *yaml.Node, path string) {
 	target.Set(reflect.MakeMap(target.Type()))
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
-		at := fmt.Sprintf("%s[%s]", path, name.Value)
+		at := Entry(path, name.Value)
 		if line, twice := r.lines[at]; twice {
 			r.at(name.Line, path, "%q stands twice, first on line %d; remove one", name.Value, line)
 			continue

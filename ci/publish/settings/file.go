@@ -152,7 +152,10 @@ func place(path string) string {
 	if path == "" {
 		return ""
 	}
-	return entry.ReplaceAllString(path, "sites.$1") + ":"
+	if parts := entry.FindStringSubmatch(path); parts != nil {
+		path = "sites." + strictyaml.EntryName(parts[1]) + path[len(parts[0]):]
+	}
+	return path + ":"
 }
 
 func (f *File) check(r *strictyaml.Reader) {
@@ -173,7 +176,7 @@ func (f *File) check(r *strictyaml.Reader) {
 		r.Mistake("clusters", "%q is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root", f.Clusters)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Sites)) {
-		path := "sites[" + name + "]"
+		path := strictyaml.Entry("sites", name)
 		if !siteName.MatchString(name) {
 			r.Mistake(path, "%q is no name for a site; write lower-case letters, digits and inner hyphens", name)
 		}

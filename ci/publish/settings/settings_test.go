@@ -26,6 +26,26 @@ sites:
     headers: strict
 `
 
+// mistaken has a mistake of every kind.
+const mistaken = `gitops:
+  url: https://me:canary-7f3@github.com/me/gitops.git
+  brunch: main
+sites:
+  Blog:
+    image: ghcr.io/me/blog:latest
+    path: ../elsewhere
+    port: 99999
+    platforms: [linux/amd64, linux/amd64, windows]
+    manifest: /etc/apps
+    headers: "defult-src 'self'"
+  wiki: {deployment: wiki, resource: wiki, hugo: v0.148.1}
+  docs: {hugo: 0.148}
+  "a]b.c": {image: me/x:1}
+image: me/blog
+knownHosts: [git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDyhSjPwkQiMqZHvvMBWiUbWFnLYuRFDFi7UjhCwqKmT, git.example.org]
+clusters: ../terragrunt
+`
+
 func load(t *testing.T, text string) *File {
 	t.Helper()
 	f, err := parse(FileName, []byte(text))
@@ -113,23 +133,7 @@ func TestWhatNobodyNamesIsToldAtOnceWithBothWaysToNameIt(t *testing.T) {
 }
 
 func TestEveryMistakeOfAFileIsALine(t *testing.T) {
-	_, err := parse(FileName, []byte(`gitops:
-  url: https://me:canary-7f3@github.com/me/gitops.git
-  brunch: main
-sites:
-  Blog:
-    image: ghcr.io/me/blog:latest
-    path: ../elsewhere
-    port: 99999
-    platforms: [linux/amd64, linux/amd64, windows]
-    manifest: /etc/apps
-    headers: "defult-src 'self'"
-  wiki: {deployment: wiki, resource: wiki, hugo: v0.148.1}
-  docs: {hugo: 0.148}
-image: me/blog
-knownHosts: [git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDyhSjPwkQiMqZHvvMBWiUbWFnLYuRFDFi7UjhCwqKmT, git.example.org]
-clusters: ../terragrunt
-`))
+	_, err := parse(FileName, []byte(mistaken))
 	if err == nil || strings.Contains(err.Error(), "canary") {
 		t.Fatalf("%v", err)
 	}
@@ -148,9 +152,11 @@ castle.yaml:12: sites.wiki.hugo: "v0.148.1" is not a version of Hugo in three nu
 castle.yaml:12: sites.wiki.resource: "wiki" is not Kind/name, such as Deployment/blog
 castle.yaml:12: sites.wiki.deployment: "wiki" is not namespace/name, such as blog/hugo-blog
 castle.yaml:13: sites.docs.hugo: "0.148" is not a version of Hugo in three numbers, such as 0.148.1
-castle.yaml:14: unknown field "image"; known are gitops, registry, knownHosts, sites, clusters
-castle.yaml:15: knownHosts[1]: is no single line of known_hosts; write it as in: github.com ssh-ed25519 AAAAC3Nz…
-castle.yaml:16: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
+castle.yaml:14: sites.a]b.c: "a]b.c" is no name for a site; write lower-case letters, digits and inner hyphens
+castle.yaml:14: sites.a]b.c.image: "me/x:1" is not an image's repository without tag or digest, such as ghcr.io/me/blog
+castle.yaml:15: unknown field "image"; known are gitops, registry, knownHosts, sites, clusters
+castle.yaml:16: knownHosts[1]: is no single line of known_hosts; write it as in: github.com ssh-ed25519 AAAAC3Nz…
+castle.yaml:17: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
