@@ -116,3 +116,33 @@ func FuzzRedactTakesOutAValueThatWasEncodedTwice(f *testing.F) {
 		}
 	})
 }
+
+// A text is cut within a value, as it stands there in any encoding: what is left of it is taken out where it is long enough.
+func FuzzRedactTakesOutWhatACutLeaves(f *testing.F) {
+	for encoding := range encodings {
+		for i, value := range []string{redacttest.Token, redacttest.Key, "hunter2-hunter2", "ünïcode €\u2028\x1b 🔑 'x''"} {
+			for _, at := range []uint16{3, 7, 12, 40} {
+				f.Add(value, uint8(encoding), at, i%2 == 0)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, value string, encoding uint8, at uint16, end bool) {
+		value = strings.TrimSpace(value)
+		if len(value) < shortestValue || strings.ContainsAny(value, "\n") || strings.Contains(value, "redacted") {
+			t.Skip()
+		}
+		of := encodings[int(encoding)%len(encodings)]
+		text := of.of(shown{"", value, ""})
+		cut := int(at) % (len(text.middle) + 1)
+		rest, seen := text.middle[:cut], "x "+text.before+text.middle[:cut]
+		if end {
+			rest, seen = text.middle[cut:], text.middle[cut:]+text.after+" y"
+		}
+		if len(rest) < enough(text.middle) || len(rest) == len(text.middle) {
+			t.Skip()
+		}
+		if redacted := New(value).Redact(seen); strings.Contains(redacted, rest) {
+			t.Errorf("%s: %q is left of %q in %q", of.name, rest, value, redacted)
+		}
+	})
+}

@@ -16,10 +16,10 @@ const Mark = "[redacted]"
 // values that have several lines, because logs tear those apart. Values of less than six bytes are left alone. It may be
 // used from several goroutines; a nil one redacts nothing.
 type Redactor struct {
-	mutex    sync.RWMutex
-	values   map[string]bool
-	forms    map[string]bool
-	replacer *strings.Replacer // nil until a text is redacted with all forms
+	mutex  sync.RWMutex
+	values map[string]bool
+	forms  map[string]bool
+	ready  *ready // nil until a text is redacted with all forms
 }
 
 // New knows the given values from the start.
@@ -42,32 +42,39 @@ func (r *Redactor) Add(values ...string) {
 		}
 		r.values[value] = true
 		addForms(r.forms, value)
-		r.replacer = nil
+		r.ready = nil
 	}
 }
 
-// Redact gives the text without the secrets. What cuts texts does so afterwards: half a secret is not recognized.
+// Redact gives the text without the secrets, and without the half of one that it begins or ends with. What cuts texts does so
+// afterwards all the same: a short part of a secret is not recognized, and neither is one in the middle.
 func (r *Redactor) Redact(text string) string {
 	if r == nil || text == "" {
 		return text
 	}
-	return r.ready().Replace(text)
+	ready := r.prepare()
+	return ready.ends.redact(ready.replacer.Replace(text))
 }
 
-// ready is the replacer of all forms.
-func (r *Redactor) ready() *strings.Replacer {
+// ready is what all forms of all values are found with.
+type ready struct {
+	replacer *strings.Replacer
+	ends     *ends
+}
+
+func (r *Redactor) prepare() *ready {
 	r.mutex.RLock()
-	replacer := r.replacer
+	known := r.ready
 	r.mutex.RUnlock()
-	if replacer != nil {
-		return replacer
+	if known != nil {
+		return known
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.replacer == nil {
-		r.replacer = replacerOf(r.forms)
+	if r.ready == nil {
+		r.ready = &ready{replacerOf(r.forms), endsOf(r.forms)}
 	}
-	return r.replacer
+	return r.ready
 }
 
 func replacerOf(forms map[string]bool) *strings.Replacer {
