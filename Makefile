@@ -63,10 +63,19 @@ bench: castle ## The benchmarks of docs/benchmarks.md; an hour and a half on two
 # How often, and the seed of the first: the same seed strikes in the same way, at the same part of a run.
 N ?= 200
 SEED ?= 1
+FOR ?= 6m
 
 .PHONY: interruptions
 interruptions: castle ## Interrupt create N=200 times at random instants; each time the next create has to end with the same cluster
 	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED)
+
+.PHONY: publishers
+publishers: ## Publish N=200 images at once into one GitOps repository; each has to get its commit
+	@CASTLE_PUBLISHERS=$(N) go test -count=1 -timeout 2h -v -run TestPublishersAtOnceEachMakeTheirCommit ./ci/publish/gitops
+
+.PHONY: fuzz
+fuzz: ## Look for input that breaks what reads manifests, descriptions, castle.yaml and secrets, each for FOR=6m
+	@scripts/fuzz.sh $(FOR)
 
 .PHONY: bench-cold
 bench-cold: castle ## A publish with a new engine, once compiling castle, once with its image, and where the time goes
