@@ -108,7 +108,7 @@ func (r *Reader) Mistakes(name func(path string) string) Mistakes {
 	for _, m := range r.mistakes {
 		text := m.text
 		if place := name(m.path); place != "" {
-			text = place + " " + m.text
+			text = printable(place) + " " + m.text
 		}
 		list = append(list, Mistake{r.file, m.line, text})
 	}
@@ -162,16 +162,20 @@ func Entry(path, name string) string { return path + "[" + entryName.Replace(nam
 
 var entryName = strings.NewReplacer("%", "%25", "[", "%5B", "]", "%5D", ".", "%2E")
 
-// EntryName is the name in an entry's path, fit for a line of text.
+// EntryName is the name in an entry's path.
 func EntryName(text string) string {
 	name, err := url.PathUnescape(text)
 	if err != nil {
-		name = text
+		return text
 	}
-	return unquoted(strconv.Quote(name))
+	return name
 }
 
-func unquoted(text string) string { return text[1 : len(text)-1] }
+// printable writes what a terminal would not show as %q does: a place may have a name of the document's in it.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
+}
 
 // value reads one YAML node into a Go value, and notes what of it cannot be read.
 func (r *Reader) value(target reflect.Value, node *yaml.Node, path string) {
