@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/netip"
 	"os"
@@ -36,8 +37,12 @@ func newTofu(t *testing.T, w *world, configuration string) tofu {
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	authority := filepath.Join(run.folder, "authority.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.http.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	run.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+settings, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1",
-		"PROXMOX_VE_ENDPOINT="+w.http.URL, "PROXMOX_VE_API_TOKEN="+tokenID+"="+tokenSecret, "PROXMOX_VE_INSECURE=true")
+		"PROXMOX_VE_ENDPOINT="+w.http.URL, "PROXMOX_VE_API_TOKEN="+tokenID+"="+tokenSecret, "SSL_CERT_FILE="+authority)
 	return run
 }
 

@@ -49,13 +49,13 @@ func newAuthority(file string) (*x509.CertificateAuthority, error) {
 	return ca, renameio.WriteFile(file, slices.Concat(ca.CrtPEM, ca.KeyPEM), 0o600)
 }
 
-// serverTLS is the TLS configuration of a service at an address.
-func serverTLS(ca *x509.CertificateAuthority, address netip.Addr) (*tls.Config, error) {
+// certificate is one of the authority's for a service at an address.
+func certificate(ca *x509.CertificateAuthority, address netip.Addr) (*tls.Certificate, error) {
 	now := time.Now()
 	pair, err := x509.NewKeyPair(ca, x509.CommonName(address.String()), x509.IPAddresses([]net.IP{address.AsSlice()}),
 		x509.NotBefore(now.Add(-time.Hour)), x509.NotAfter(now.Add(validity)), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}))
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}}, nil
+	return pair.Certificate, nil
 }

@@ -21,9 +21,11 @@ func TestAServiceIsTrustedByWhoHasTheWorldsAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	if server.TLS, err = serverTLS(made, netip.MustParseAddr("127.0.0.1")); err != nil {
+	pair, err := certificate(made, netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
 		t.Fatal(err)
 	}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{*pair}}
 	server.StartTLS()
 	defer server.Close()
 
@@ -40,7 +42,7 @@ func TestAServiceIsTrustedByWhoHasTheWorldsAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	if _, err := serverTLS(read, netip.MustParseAddr("127.0.0.1")); err != nil {
+	if _, err := certificate(read, netip.MustParseAddr("127.0.0.1")); err != nil {
 		t.Errorf("the authority that was read cannot sign: %v", err)
 	}
 }

@@ -38,10 +38,14 @@ func (w *world) serveGit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.serve(w.places.git, true, &http.Server{Handler: handler}); err != nil {
+	certificate, err := certificate(w.ca, w.places.git.Addr())
+	if err != nil {
 		return err
 	}
-	return w.serve(netip.AddrPortFrom(w.places.git.Addr(), 80), false, &http.Server{Handler: handler})
+	if err := w.serve(w.places.git, certificate, &http.Server{Handler: handler}); err != nil {
+		return err
+	}
+	return w.serve(netip.AddrPortFrom(w.places.git.Addr(), 80), nil, &http.Server{Handler: handler})
 }
 
 // seedRepository makes the repository, unless it is there from an earlier life. It appears under its name when it is

@@ -7,6 +7,7 @@ package world
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ type world struct {
 	cluster *description.Cluster
 	seed    *Seed
 	places  places
-	ca      *x509.CertificateAuthority // signs the certificates of the world's services; as old as the world
+	ca      *x509.CertificateAuthority // signs the Git server's certificate; as old as the world
 	network *network
 	log     *slog.Logger
 
@@ -149,7 +150,7 @@ func (w *world) serveInfisical() error {
 	if err := server.Put(place.Project, place.Environment, place.Path, secrets.GitOpsCA, string(w.ca.CrtPEM)); err != nil {
 		return fmt.Errorf("put the Git server's CA into the simulated Infisical: %w", err)
 	}
-	return w.serve(w.places.infisical, false, &http.Server{Handler: server})
+	return w.serve(w.places.infisical, nil, &http.Server{Handler: server})
 }
 
 func (w *world) serveRegistry() error {
@@ -157,7 +158,7 @@ func (w *world) serveRegistry() error {
 	if err != nil {
 		return err
 	}
-	return w.serve(w.seed.Registry, false, &http.Server{Handler: handler})
+	return w.serve(w.seed.Registry, nil, &http.Server{Handler: handler})
 }
 
 func (w *world) serveMachines(ctx context.Context) error {
@@ -198,7 +199,25 @@ func (w *world) serveMachines(ctx context.Context) error {
 	if err := plane.DropLeases(ctx); err != nil {
 		w.log.Warn("leases of a former life are left to run out", "error", err)
 	}
-	return w.serve(w.places.proxmox, true, hypervisor.HTTP())
+	certificate, err := w.proxmoxCertificate()
+	if err != nil {
+		return err
+	}
+	return w.serve(w.places.proxmox, certificate, hypervisor.HTTP())
+}
+
+// proxmoxCertificate is signed by an authority that stands beside the description, which names it: Proxmox has one of its own.
+func (w *world) proxmoxCertificate() (*tls.Certificate, error) {
+	var parts [2][]byte
+	for i, name := range []string{proxmox.AuthorityFile, proxmox.AuthorityKeyFile} {
+		data, err := os.ReadFile(filepath.Join(w.Cluster, name))
+		if err != nil {
+			return nil, fmt.Errorf("a sandbox needs %s and %s beside its cluster.yaml, as live/sandbox has them: %w", proxmox.AuthorityFile, proxmox.AuthorityKeyFile, err)
+		}
+		parts[i] = data
+	}
+	certificate, err := proxmox.Certificate(filepath.Join(w.Dir, proxmox.CertificateFile), parts[0], parts[1], w.hosts()[0])
+	return &certificate, err
 }
 
 func (w *world) hosts() []proxmox.Node {
@@ -232,22 +251,20 @@ func (w *world) webhookServes(namespace, service string, at time.Time) {
 	w.log.Info("webhook serves", "namespace", namespace, "service", service, "at", at.UTC().Format(time.RFC3339Nano))
 }
 
-// serve serves one of the world's services at its address, over TLS with a certificate of the world's authority.
-func (w *world) serve(place netip.AddrPort, secure bool, server *http.Server) error {
+// serve serves one of the world's services at its address, over TLS where it has a certificate.
+func (w *world) serve(place netip.AddrPort, certificate *tls.Certificate, server *http.Server) error {
 	listener, err := w.network.listen(place)
 	if err != nil {
 		return err
 	}
-	if secure {
-		if server.TLSConfig, err = serverTLS(w.ca, place.Addr()); err != nil {
-			return err
-		}
+	if certificate != nil {
+		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}}
 	}
 	server.ReadHeaderTimeout = time.Minute
 	server.ErrorLog = log.New(io.Discard, "", 0) // clients that go away while they shake hands
 	w.onClose(func() { _ = server.Close() })
 	go func() {
-		if secure {
+		if certificate != nil {
 			err = server.ServeTLS(listener, "", "")
 		} else {
 			err = server.Serve(listener)
