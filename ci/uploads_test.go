@@ -2,13 +2,20 @@ package ci
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
 // keys open a cluster, or tell all about it. People keep them where they work, and castle prints two of them.
 var keys = []string{"*.agekey", "*.tfstate*", "kubeconfig", "talosconfig"}
+
+// needed are the files of a cluster's folder without which castle cannot work on it.
+var needed = []string{"cluster.yaml", "secrets.sops.yaml", "pve-root-ca.pem", "terragrunt.hcl", "world.yaml", "age.key"}
+
+var ignoredName = regexp.MustCompile(`"\*\*/([^"]+)"`)
 
 // The functions repeat the list of what they do not take of a clusters' folder, since a pragma is a literal.
 func TestWhatOpensAClusterIsNotUploaded(t *testing.T) {
@@ -30,6 +37,13 @@ func TestWhatOpensAClusterIsNotUploaded(t *testing.T) {
 			for _, key := range keys {
 				if !strings.Contains(line, `"**/`+key+`"`) {
 					t.Errorf("%s:%d takes %s along", filepath.Base(file), i+1, key)
+				}
+			}
+			for _, ignored := range ignoredName.FindAllStringSubmatch(line, -1) {
+				for _, name := range needed {
+					if left, err := path.Match(ignored[1], name); left || err != nil {
+						t.Errorf("%s:%d leaves %s out (%v)", filepath.Base(file), i+1, name, err)
+					}
 				}
 			}
 		}

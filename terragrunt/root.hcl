@@ -52,6 +52,10 @@ locals {
     gitops     = ["helm", "kubectl"]
   }
 
+  # A file of authorities, the system's and Proxmox's, where the system does not know who signed Proxmox's certificate. The
+  # provider cannot be told of them in any other way, and no other layer trusts them.
+  certificates = local.layer == "platform" ? get_env("CASTLE_PROXMOX_CERTIFICATES", "") : ""
+
   # Where this layer's state is kept. castle says it, since it reads the states too: {"engine": {"backend": …, "config": …}, …}.
   state = jsondecode(get_env("CASTLE_BACKENDS"))[local.layer]
 }
@@ -117,6 +121,11 @@ terraform {
   extra_arguments "gentle" {
     commands  = local.layer == "platform" ? ["apply", "destroy"] : []
     arguments = ["-parallelism=3"]
+  }
+
+  extra_arguments "certificates" {
+    commands = local.certificates == "" ? [] : ["apply", "destroy", "plan"]
+    env_vars = { SSL_CERT_FILE = local.certificates }
   }
 
   # castle's plan command asks for each plan in the form for programs, beside the text.

@@ -22,6 +22,11 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		return nil, err
 	}
 	return cluster.Execute(ctx, "create", func(ctx context.Context, record *run.Record) error {
+		done, err := cluster.VerifyProxmox(ctx)
+		if err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
+		defer done()
 		access, err := cluster.SecretsLayer(ctx, record, true)
 		if err != nil {
 			return err

@@ -18,6 +18,7 @@ func (k *checker) proxmox() {
 	if u := k.web("proxmox.url", p.URL, false); u != nil && strings.Trim(u.Path, "/") != "" {
 		k.Mistake("proxmox.url", "%s has a path; did you mean %s://%s/?", p.URL, u.Scheme, u.Host)
 	}
+	k.certificate()
 	if k.Has("proxmox.template") {
 		switch {
 		case p.Template < firstID || p.Template > lastID:
@@ -60,10 +61,10 @@ func (k *checker) gitops() {
 	k.inside("gitops.path", g.Path, "clusters/blue")
 }
 
-// inside checks a path that must stay below the folder it is relative to.
-func (k *checker) inside(field, value, example string) {
+// inside checks a path that must stay below the folder it is relative to, and says whether it does.
+func (k *checker) inside(field, value, example string) bool {
 	if !k.Has(field) {
-		return
+		return false
 	}
 	clean := strings.TrimLeft(path.Clean(value), "/")
 	switch {
@@ -71,7 +72,10 @@ func (k *checker) inside(field, value, example string) {
 		k.Mistake(field, "%q does not name something below its folder; write for example %s", value, example)
 	case clean != value:
 		k.Mistake(field, "%q is not a plain relative path; did you mean %s?", value, clean)
+	default:
+		return true
 	}
+	return false
 }
 
 func (k *checker) secrets() {

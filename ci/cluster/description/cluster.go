@@ -90,7 +90,12 @@ type Network struct {
 type Proxmox struct {
 	// Address of the API without a path, such as https://192.168.1.10:8006/.
 	URL string `json:"url"`
-	// Accept the certificate that Proxmox signed itself.
+	// File beside this description, in PEM, with the certificate of who signed Proxmox's own: /etc/pve/pve-root-ca.pem of its
+	// nodes. Left out where the system knows who did.
+	CA string `json:"ca,omitzero"`
+	// SHA-256 fingerprint of Proxmox's certificate, instead of ca, as its web UI shows it: AA:BB:….
+	Fingerprint string `json:"fingerprint,omitzero"`
+	// Accept any certificate, of whoever answers, who then gets the API token. Write ca or fingerprint instead.
 	Insecure bool `json:"insecure"`
 	// VM id of the Talos template that is cloned, outside vmIDs.
 	Template int `json:"template"`

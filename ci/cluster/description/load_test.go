@@ -119,7 +119,7 @@ func TestWhatIsLeftOutIsFilled(t *testing.T) {
 	for _, line := range []string{
 		"  diskEncryption: {ephemeral: nodeID}\n", "  kernelModules: [iscsi_tcp, dm_crypt]\n", "  podSubnet: 10.244.0.0/16\n",
 		"  serviceSubnet: 10.96.0.0/16\n", "  dataPath: /var/lib/longhorn\n", "  storageClass: longhorn\n", "  branch: main\n",
-		"state:\n  backend: s3\n  s3:\n    bucket: tazlab-states\n    endpoint: https://s3.example.com\n", "  insecure: true\n",
+		"state:\n  backend: s3\n  s3:\n    bucket: tazlab-states\n    endpoint: https://s3.example.com\n",
 	} {
 		if !strings.Contains(text, line) {
 			t.Fatalf("blue has no line %q", line)

@@ -18,7 +18,7 @@ func TestTheTextOfADescriptionIsADescription(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := parse("rendered", "", []byte(text))
+		again, err := parse(filepath.Join(live, name, File), "", []byte(text))
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("%v\n%s", err, text)
 		}

@@ -35,6 +35,11 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		return nil, fmt.Errorf("destroy removes cluster %s and all that is stored in it: confirm with --confirm %s", name, name)
 	}
 	return cluster.Execute(ctx, "destroy", func(ctx context.Context, record *run.Record) error {
+		done, err := cluster.VerifyProxmox(ctx)
+		if err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
+		defer done()
 		access, err := cluster.SecretsLayer(ctx, record, false)
 		if err != nil {
 			return err

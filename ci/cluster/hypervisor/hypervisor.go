@@ -4,7 +4,7 @@ package hypervisor
 
 import (
 	"context"
-	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"slices"
@@ -32,11 +32,11 @@ type Hypervisor struct {
 	close   func()
 }
 
-// Open makes a client; nothing is asked yet. token is an API token, "user@realm!name=uuid".
-func Open(cluster *description.Cluster, token string) *Hypervisor {
+// Open makes a client; nothing is asked yet. roots are whose signature on Proxmox's certificate counts, nil for the system's, where the
+// description names no fingerprint; token is an API token, "user@realm!name=uuid".
+func Open(cluster *description.Cluster, roots *x509.CertPool, token string) *Hypervisor {
 	id, secret, _ := strings.Cut(token, "=")
-	transport := http.DefaultTransport.(*http.Transport).Clone() // keeps the proxy of the environment
-	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: cluster.Proxmox.Insecure}
+	transport := transport(cluster, roots)
 	client := proxmox.NewClient(strings.TrimSuffix(cluster.Proxmox.URL, "/")+"/api2/json",
 		proxmox.WithHTTPClient(&http.Client{Transport: transport, Timeout: 30 * time.Second}), proxmox.WithAPIToken(id, secret))
 	return &Hypervisor{cluster: cluster, client: client, close: transport.CloseIdleConnections}

@@ -42,8 +42,8 @@ func hostSeenBy(t *testing.T, blind []string, vms ...proxmox.VM) *Hypervisor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.Proxmox.URL, cluster.Proxmox.Insecure = server.URL, true
-	h := Open(cluster, token)
+	cluster.Proxmox.URL, cluster.Proxmox.Fingerprint = server.URL, fingerprint(server.Certificate())
+	h := Open(cluster, nil, token)
 	t.Cleanup(h.Close)
 	return h
 }

@@ -21,7 +21,7 @@ func TestABrokenNoteIsToldAndSetAside(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(state, unfinishedFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		machines := Open(cluster, "castle@pve!token=secret")
+		machines := Open(cluster, nil, "castle@pve!token=secret")
 		var told []string
 		err := machines.RemoveUnfinished(t.Context(), state, nil, func(removal Removal) error {
 			told = append(told, fmt.Sprint(removal.Step, ": ", removal.Waiting, removal.Ended))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -221,7 +222,8 @@ func newRunner(t *testing.T) runner {
 	return r
 }
 
-// startProxmox simulates the machines' host, with the template and nothing else, and has the sandbox's description name it.
+// startProxmox simulates the machines' host, with the template and nothing else, has the sandbox's description name it, and the
+// tools know its certificate.
 func (r runner) startProxmox(t *testing.T) {
 	t.Helper()
 	host, err := proxmox.New(proxmox.Options{File: filepath.Join(t.TempDir(), "proxmox.json"), Tokens: []string{r.env["PROXMOX_VE_API_TOKEN"]}})
@@ -237,6 +239,11 @@ func (r runner) startProxmox(t *testing.T) {
 	server.Config = host.HTTP()
 	server.StartTLS()
 	t.Cleanup(server.Close)
+	r.env["CASTLE_PROXMOX_CERTIFICATES"] = filepath.Join(t.TempDir(), "authorities.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(r.env["CASTLE_PROXMOX_CERTIFICATES"], certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
 
 	description := filepath.Join(r.terragrunt, "live", "sandbox", "cluster.yaml")
 	text, err := os.ReadFile(description)

@@ -118,6 +118,31 @@ func TestAPlanNeedsNoClusterAndLooksForItsMachinesAlone(t *testing.T) {
 	}
 }
 
+// What Proxmox's provider trusts, it alone trusts; who has that authority's key could else pass for any server.
+func TestOnlyProxmoxsProviderIsGivenProxmoxsAuthority(t *testing.T) {
+	r := newRunner(t)
+	r.startProxmox(t)
+	file := r.env["CASTLE_PROXMOX_CERTIFICATES"]
+	for _, layer := range layerFolders {
+		out, err := r.run(t, "sandbox/"+layer, "render", "--format=json", "--log-disable")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if got := strings.Contains(out, file); got != (layer == "2-platform") {
+			t.Errorf("%s is given Proxmox's authority: %t", layer, got)
+		}
+	}
+	if out, _, err := r.runAll(t, "2-platform", "apply", "-auto-approve"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := os.WriteFile(file, []byte(readAll(t, filepath.Join(r.terragrunt, "live", "sandbox"), "pve-root-ca.pem")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := r.runAll(t, "2-platform", "apply", "-auto-approve"); err == nil || !strings.Contains(out, "certificate signed by unknown authority") {
+		t.Errorf("with another authority the provider says %v\n%s", err, out)
+	}
+}
+
 func TestStatesGoWhereTheDescriptionSays(t *testing.T) {
 	r := newRunner(t)
 	description := filepath.Join(r.terragrunt, "live", "sandbox", "cluster.yaml")

@@ -39,6 +39,11 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	if err := cluster.Load(); err != nil {
 		return nil, err
 	}
+	done, err := cluster.VerifyProxmox(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	access, err := cluster.Resolve(ctx, false)
 	if err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {
 // Hypervisor is the cluster's Proxmox, to be closed when done.
 func (c *Cluster) Hypervisor(access *Access) *hypervisor.Hypervisor {
 	token, _ := access.Values.Get(secrets.ProxmoxAPIToken)
-	return hypervisor.Open(c.Description, token)
+	return hypervisor.Open(c.Description, c.roots, token)
 }
 
 // States are the layers' states.

@@ -30,7 +30,10 @@ func (h *Hook) Adopt(ctx context.Context, layer string) error {
 	var err error
 	switch layer {
 	case layers.Platform:
-		machines := hypervisor.Open(h.description, os.Getenv(variableProxmoxToken))
+		var machines *hypervisor.Hypervisor
+		if machines, err = h.hypervisor(); err != nil {
+			return err
+		}
 		defer machines.Close()
 		there, err = machines.Finished(ctx, os.Getenv(VariableState))
 	case layers.Engine:

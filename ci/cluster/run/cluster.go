@@ -4,12 +4,14 @@
 package run
 
 import (
+	"crypto/x509"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 )
 
@@ -32,6 +34,9 @@ type Cluster struct {
 	LocalStates bool
 
 	Description *description.Cluster // what Load has read
+
+	roots        *x509.CertPool // whose signature on Proxmox's certificate counts; nil: the system's
+	certificates string         // file with them, for the tools; empty where the system's do
 }
 
 // Load reads the description and refuses one with mistakes.
@@ -41,6 +46,13 @@ func (c *Cluster) Load() error {
 		return err
 	}
 	c.Description = description
+	certificates, err := description.Proxmox.Certificates(c.Folder)
+	if err != nil {
+		return err
+	}
+	if c.roots, err = hypervisor.Roots(certificates); err != nil {
+		return err
+	}
 	for _, layer := range layers.All {
 		if _, err := os.Stat(filepath.Join(c.Folder, layer.Folder, "terragrunt.hcl")); err != nil {
 			return fmt.Errorf("the layer %s of cluster %s is not there: %w", layer.Name, description.Name, err)

@@ -88,10 +88,11 @@ var variables = []variable{
 	{"TF_VAR_infisical_client_secret", func(g *given) string { return g.secret(secrets.InfisicalClientSecret) }, whole},
 }
 
-// insecure and s3 are variables that some clusters need.
+// insecure, certificates and s3 are variables that some clusters need.
 var (
-	insecure = variable{"PROXMOX_VE_INSECURE", func(*given) string { return "true" }, nil}
-	s3       = []variable{
+	insecure     = variable{"PROXMOX_VE_INSECURE", func(*given) string { return "true" }, nil}
+	certificates = variable{VariableCertificates, func(g *given) string { return g.cluster.certificates }, nil}
+	s3           = []variable{
 		{variableAccessKey, func(g *given) string { return g.secret(secrets.AWSAccessKeyID) }, whole},
 		{variableSecretKey, func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) }, whole},
 	}
@@ -120,6 +121,9 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 	list := variables
 	if c.Description.Proxmox.Insecure {
 		list = append(slices.Clip(list), insecure)
+	}
+	if c.certificates != "" {
+		list = append(slices.Clip(list), certificates)
 	}
 	if c.Description.State.Backend == description.StateS3 {
 		list = append(slices.Clip(list), s3...)

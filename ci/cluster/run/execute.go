@@ -38,6 +38,10 @@ func (c *Cluster) Execute(ctx context.Context, command string, do func(context.C
 	if err != nil {
 		return nil, err
 	}
+	warnings := c.Description.Warnings()
+	for _, warning := range warnings {
+		fmt.Fprintln(c.Out, "warning: "+warning)
+	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	shown := make(chan error, 1)
 	go func() {
@@ -61,7 +65,7 @@ func (c *Cluster) Execute(ctx context.Context, command string, do func(context.C
 	recordErr = errors.Join(recordErr, <-shown)
 	made, timelineErr := c.writeTimeline(record)
 	recordErr = errors.Join(recordErr, timelineErr, record.end())
-	return &Result{Command: command, Cluster: c.Description.Name, Timeline: made, Outputs: outputs.Of(c.Description)}, errors.Join(err, recordErr)
+	return &Result{Command: command, Cluster: c.Description.Name, Warnings: warnings, Timeline: made, Outputs: outputs.Of(c.Description)}, errors.Join(err, recordErr)
 }
 
 // resume is the command that goes on after a failure.

@@ -71,9 +71,21 @@ func (h *Hook) LayerStarts(ctx context.Context, layer string) error {
 	if err := h.layer(layer, timeline.PhaseStart, ""); err != nil || layer != layers.Platform {
 		return err
 	}
-	machines := hypervisor.Open(h.description, os.Getenv(variableProxmoxToken))
+	machines, err := h.hypervisor()
+	if err != nil {
+		return err
+	}
 	defer machines.Close()
 	return machines.CheckOwned(ctx, os.Getenv(VariableState), nil)
+}
+
+// hypervisor is the cluster's Proxmox, to be closed when done.
+func (h *Hook) hypervisor() (*hypervisor.Hypervisor, error) {
+	roots, err := handedRoots()
+	if err != nil {
+		return nil, err
+	}
+	return hypervisor.Open(h.description, roots, os.Getenv(variableProxmoxToken)), nil
 }
 
 // copyLimit bounds the copying of a state.

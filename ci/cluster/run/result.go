@@ -12,6 +12,7 @@ import (
 type Result struct {
 	Command  string            `json:"command"`
 	Cluster  string            `json:"cluster"`
+	Warnings []string          `json:"warnings,omitempty"` // of what the description should not say
 	Timeline timeline.Timeline `json:"timeline"`
 	Outputs  outputs.Outputs   `json:"outputs"`
 }
@@ -29,6 +30,9 @@ func (r *Result) Text() string {
 		fmt.Fprintln(&out, strings.TrimRight(line, " "))
 	}
 	fmt.Fprintf(&out, "\n%s", r.Outputs.Text())
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(&out, "\nwarning: %s\n", warning)
+	}
 	return out.String()
 }
 

@@ -63,6 +63,11 @@ func (c *clusterFlags) validate() *cobra.Command {
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "cluster %s is described without mistakes: %d control planes and %d workers in %s, API at %s\n",
 			description.Name, len(description.ControlPlanes()), len(description.Workers()), description.Network.Subnet, description.Endpoint)
+		for _, warning := range description.Warnings() {
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), "warning: "+warning)
+			}
+		}
 		return err
 	})
 }
