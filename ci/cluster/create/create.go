@@ -5,6 +5,7 @@ package create
 import (
 	"context"
 
+	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -22,6 +23,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		return nil, err
 	}
 	return cluster.Execute(ctx, "create", func(ctx context.Context, record *run.Record) error {
+		if err := charts.CheckDownloads(cluster.Tools.Charts, cluster.State); err != nil {
+			return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
+		}
 		done, err := cluster.VerifyProxmox(ctx)
 		if err != nil {
 			return cluster.PlatformFailure(ctx, record, err)

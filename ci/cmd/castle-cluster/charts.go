@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -10,6 +11,27 @@ import (
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cmd/cli"
 )
+
+func newPinChartsCommand() *cobra.Command {
+	var terragrunt, out string
+	command := cli.Hidden(&cobra.Command{
+		Use:   "pin-charts",
+		Short: "Download the layers' charts and write the list of them with their digests",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := charts.Pin(cmd.Context(), terragrunt)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(out, text, 0o644)
+		},
+	})
+	flags := command.Flags()
+	flags.StringVar(&terragrunt, "terragrunt", "terragrunt", "the folder with charts.yaml")
+	flags.StringVar(&out, "out", "", "the file to write")
+	cli.Require(command, "out")
+	return command
+}
 
 func newChartsCommand() *cobra.Command {
 	var terragrunt, tools, out string

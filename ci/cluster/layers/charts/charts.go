@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ type Chart struct {
 	Name       string  `yaml:"-"`
 	Version    string  `yaml:"version"`
 	Repository string  `yaml:"repository"` // URL of the Helm repository that has it; empty for one of our own
+	Digest     string  `yaml:"digest"`     // "sha256:…" of the archive that the repository has; empty where nobody has written it down
 	Tool       string  `yaml:"tool"`       // the recipe whose build keeps the chart
 	Path       string  `yaml:"path"`       // the chart's folder among what that build keeps
 	Overlay    string  `yaml:"overlay"`    // a folder of terragrunt
@@ -38,9 +40,10 @@ type Chart struct {
 
 // CRDs is a source of a chart's crds folder: a folder that a tool's build keeps, or the same as one file.
 type CRDs struct {
-	Tool string `yaml:"tool"`
-	Path string `yaml:"path"`
-	URL  string `yaml:"url"`
+	Tool   string `yaml:"tool"`
+	Path   string `yaml:"path"`
+	URL    string `yaml:"url"`
+	Digest string `yaml:"digest"` // "sha256:…" of what is at URL; empty where nobody has written it down
 }
 
 // Image is an image of a chart's pods, and where they run.
@@ -55,6 +58,8 @@ const (
 	OnWorkers = "workers" // each worker
 	OnAny     = "any"     // a worker, whichever the scheduler picks
 )
+
+var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // ToolFolder gives the folder of what a tool's build keeps.
 type ToolFolder func(tool string) (string, error)
@@ -82,6 +87,15 @@ func Charts(terragrunt string) ([]Chart, error) {
 			if image.Name == "" || !slices.Contains([]string{OnAll, OnWorkers, OnAny}, image.Nodes) {
 				return nil, fmt.Errorf("%s: chart %s has the image %q on the nodes %q: they must be %s, %s or %s",
 					ChartsFile, name, image.Name, image.Nodes, OnAll, OnWorkers, OnAny)
+			}
+		}
+		digests := []string{chart.Digest}
+		for _, crds := range chart.CRDs {
+			digests = append(digests, crds.Digest)
+		}
+		for _, digest := range digests {
+			if digest != "" && !digestForm.MatchString(digest) {
+				return nil, fmt.Errorf("%s: chart %s has the digest %q, which is not sha256: and 64 digits from 0 to f", ChartsFile, name, digest)
 			}
 		}
 		chart.Name, chart.terragrunt = name, terragrunt

@@ -2,6 +2,7 @@ package charts
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -30,42 +31,48 @@ const (
 const fetchTime = 2 * time.Minute
 
 // Fetch puts the chart together as the folder dest, which must not exist, from its Helm repository and the addresses of its
-// CRDs.
-func (c Chart) Fetch(ctx context.Context, dest string) (err error) {
+// CRDs, and gives what it has downloaded for that. What has not the digest that the list pins is not even unpacked.
+func (c Chart) Fetch(ctx context.Context, dest string) (downloads []Download, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("chart %s: %w", c.Name, err), os.RemoveAll(dest))
 		}
 	}()
 	if err := os.MkdirAll(dest, 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	if c.Repository != "" {
 		archive, err := c.archive(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := unpack(ctx, archive, dest); err != nil {
-			return err
+		data, download, err := proven(ctx, archive, c.Digest)
+		if err != nil {
+			return nil, err
+		}
+		downloads = append(downloads, download)
+		if err := unpack(archive, data, dest); err != nil {
+			return nil, err
 		}
 	} else if c.Overlay != "" {
 		if err := copytree.Over(filepath.Join(c.terragrunt, c.Overlay), dest); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, crds := range c.CRDs {
-		data, err := get(ctx, crds.URL, maxChart)
+		data, download, err := proven(ctx, crds.URL, crds.Digest)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		downloads = append(downloads, download)
 		if err := os.MkdirAll(filepath.Join(dest, "crds"), 0o755); err != nil {
-			return err
+			return nil, err
 		}
 		if err := os.WriteFile(filepath.Join(dest, "crds", path.Base(crds.URL)), data, 0o644); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return c.check(dest)
+	return downloads, c.check(dest)
 }
 
 // archive is the address of the chart's version, out of the repository's index.
@@ -102,12 +109,8 @@ func (c Chart) archive(ctx context.Context) (string, error) {
 }
 
 // unpack writes a chart's archive, whose one top folder is left out.
-func unpack(ctx context.Context, address, dest string) error {
-	data, err := get(ctx, address, maxChart)
-	if err != nil {
-		return err
-	}
-	unzipped, err := gzip.NewReader(strings.NewReader(string(data)))
+func unpack(address string, data []byte, dest string) error {
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("%s: %w", address, err)
 	}
@@ -168,14 +171,20 @@ func get(ctx context.Context, address string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// FetchAll puts all charts together below dest, each as a folder of its name, from their repositories.
+// FetchAll puts all charts together below dest, each as a folder of its name, from their repositories, and notes beside them
+// what it has downloaded.
 func FetchAll(ctx context.Context, terragrunt, dest string) error {
 	charts, err := Charts(terragrunt)
 	if err != nil {
 		return err
 	}
+	var downloads []Download
 	for _, chart := range charts {
-		err = errors.Join(err, chart.Fetch(ctx, filepath.Join(dest, chart.Name)))
+		fetched, fetchErr := chart.Fetch(ctx, filepath.Join(dest, chart.Name))
+		downloads, err = append(downloads, fetched...), errors.Join(err, fetchErr)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return writeDownloads(filepath.Join(dest, downloadsFile), downloads)
 }
