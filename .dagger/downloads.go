@@ -37,3 +37,40 @@ func (m *Castle) PinCharts(
 		Sync(ctx)
 	return file, plain(err)
 }
+
+// PinProviders asks the registry for the hashes of the layers' providers, for
+// each platform of an engine, and is OpenTofu's lock file of them: `dagger call
+// pin-providers export --path terragrunt/providers.lock.hcl`. Look at what
+// changed before you commit it: from then on nothing else is installed.
+//
+// +cache="never"
+func (m *Castle) PinProviders(
+	ctx context.Context,
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	terragrunt *dagger.Directory,
+) (_ *dagger.File, err error) {
+	defer ended("pin-providers", FormatText, &err)
+	layers, err := layersOf(ctx, terragrunt)
+	if err != nil {
+		return nil, err
+	}
+	container, err := m.container(clusterProgram)
+	if err != nil {
+		return nil, err
+	}
+	tofu, err := m.image("opentofu", "")
+	if err != nil {
+		return nil, err
+	}
+	const root, lock = "root.hcl", "providers.lock.hcl"
+	file, err := uncached(container).
+		WithFile(tofuProgram, tofu.File(tofuProgram)).
+		WithMountedDirectory(terragruntMount, dag.Directory().WithFile(root, layers.File(root))).
+		WithExec([]string{clusterProgram, "pin-providers", "--terragrunt=" + terragruntMount, "--out=/" + lock}).
+		File("/" + lock).
+		Sync(ctx)
+	return file, plain(err)
+}

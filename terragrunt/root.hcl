@@ -52,6 +52,13 @@ locals {
     gitops     = ["helm", "kubectl"]
   }
 
+  # Entries of OpenTofu's lock file. castle says them: {"registry.opentofu.org/bpg/proxmox": {"0.80.0": "provider …"}, …}.
+  known = jsondecode(get_env("CASTLE_PROVIDERS", "{}"))
+  locks = join("\n", compact([
+    for name in local.needs[local.layer] :
+    try(local.known["registry.opentofu.org/${local.providers[name].source}"][local.providers[name].version], "")
+  ]))
+
   # A file of authorities, the system's and Proxmox's, where the system does not know who signed Proxmox's certificate. The
   # provider cannot be told of them in any other way, and no other layer trusts them.
   certificates = local.layer == "platform" ? get_env("CASTLE_PROXMOX_CERTIFICATES", "") : ""
@@ -100,9 +107,18 @@ generate "providers" {
   EOF
 }
 
+# What the providers' hashes have to be, where that is known: OpenTofu refuses any other while it installs them. A machine that
+# builds the providers itself has others, and castle gives none for these.
+generate "lock" {
+  path              = ".terraform.lock.hcl"
+  if_exists         = "overwrite"
+  disable_signature = true
+  disable           = local.locks == ""
+  contents          = local.locks
+}
+
 terraform {
-  # Versions are pinned exactly above. A lock file would pin the hashes of one build as well, and a machine that builds
-  # the providers itself has others.
+  # What OpenTofu finds out is castle's to keep, not this folder's.
   copy_terraform_lock_file = false
 
   extra_arguments "lock" {

@@ -161,8 +161,8 @@ const encryption = `{
   "plan": {"method": "method.aes_gcm.castle", "enforced": true}
 }`
 
-// providers by their address, and the tool that each is built by.
-var providers = map[string]string{
+// builtProviders by their address, and the tool that each is built by.
+var builtProviders = map[string]string{
 	"hashicorp/helm": "provider-helm", "alekc/kubectl": "provider-kubectl",
 	"hashicorp/kubernetes": "provider-kubernetes", "bpg/proxmox": "provider-proxmox",
 }
@@ -189,7 +189,7 @@ func newRunner(t *testing.T) runner {
 	}
 	root := readAll(t, r.terragrunt, "root.hcl")
 	for _, match := range pinLines.FindAllStringSubmatch(root, -1) {
-		name := providers[match[1]]
+		name := builtProviders[match[1]]
 		folder := filepath.Join(plugins, "registry.opentofu.org", match[1], match[3], "linux_"+runtime.GOARCH)
 		program := "terraform-" + name
 		if err := errors.Join(os.MkdirAll(folder, 0o755),

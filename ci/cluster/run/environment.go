@@ -11,6 +11,7 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
@@ -23,6 +24,7 @@ const (
 	VariableState        = "CASTLE_STATE"
 	VariableBackends     = "CASTLE_BACKENDS" // where each layer's state is kept, JSON
 	VariableCharts       = "CASTLE_CHARTS"
+	VariableProviders    = "CASTLE_PROVIDERS" // entries of lock files by provider and version, JSON
 	VariableEvents       = "CASTLE_EVENTS"
 	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
 
@@ -37,9 +39,9 @@ var inherited = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 
 // given is what a run gives to the tools and the hooks.
 type given struct {
-	cluster                                                    *Cluster
-	access                                                     *Access
-	described, states, backends, events, inventory, encryption string
+	cluster                                                               *Cluster
+	access                                                                *Access
+	described, states, backends, providers, events, inventory, encryption string
 }
 
 // secret is a secret's value, empty where there is none.
@@ -67,6 +69,7 @@ var variables = []variable{
 	{description.Variable, func(g *given) string { return g.described }, nil},
 	{VariableState, func(g *given) string { return g.states }, nil},
 	{VariableBackends, func(g *given) string { return g.backends }, nil},
+	{VariableProviders, func(g *given) string { return g.providers }, nil},
 	{VariableCharts, func(g *given) string { return g.cluster.Tools.Charts }, nil},
 	{VariableEvents, func(g *given) string { return g.events }, nil},
 	{VariableTalosSecrets, func(g *given) string { return g.access.machines }, whole},
@@ -157,9 +160,17 @@ func (c *Cluster) given(access *Access, events string) (*given, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, err := providers.Known(filepath.Join(c.Folder, "..", ".."), states)
+	if err != nil {
+		return nil, err
+	}
+	locks, err := json.Marshal(known)
+	if err != nil {
+		return nil, err
+	}
 	backends, err := json.Marshal(state.Backends(c.Description, states))
 	return &given{
 		cluster: c, access: access,
-		described: described, states: states, backends: string(backends), events: events, inventory: string(inventory), encryption: encryption,
+		described: described, states: states, backends: string(backends), providers: string(locks), events: events, inventory: string(inventory), encryption: encryption,
 	}, err
 }

@@ -13,6 +13,7 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/releases"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/talos"
@@ -66,9 +67,13 @@ func (h *Hook) noted() error {
 	return h.logErr
 }
 
-// LayerStarts notes that a layer starts, and looks once more whose the machines are that it is about to change.
+// LayerStarts notes that a layer starts and with which providers, which have not run yet, and looks once more whose the machines
+// are that it is about to change.
 func (h *Hook) LayerStarts(ctx context.Context, layer string) error {
-	if err := h.layer(layer, timeline.PhaseStart, ""); err != nil || layer != layers.Platform {
+	if err := h.layer(layer, timeline.PhaseStart, ""); err != nil {
+		return err
+	}
+	if err := providers.Note(providers.LockFile, os.Getenv(VariableState)); err != nil || layer != layers.Platform {
 		return err
 	}
 	machines, err := h.hypervisor()

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -28,6 +29,30 @@ func newPinChartsCommand() *cobra.Command {
 	})
 	flags := command.Flags()
 	flags.StringVar(&terragrunt, "terragrunt", "terragrunt", "the folder with charts.yaml")
+	flags.StringVar(&out, "out", "", "the file to write")
+	cli.Require(command, "out")
+	return command
+}
+
+func newPinProvidersCommand() *cobra.Command {
+	var terragrunt, tofu, out string
+	var platforms []string
+	command := cli.Hidden(&cobra.Command{
+		Use:   "pin-providers",
+		Short: "Write the lock file of all providers that the layers use",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := providers.Pin(cmd.Context(), tofu, terragrunt, platforms)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(out, text, 0o644)
+		},
+	})
+	flags := command.Flags()
+	flags.StringVar(&terragrunt, "terragrunt", "terragrunt", "the folder with root.hcl")
+	flags.StringVar(&tofu, "tofu-program", "tofu", "OpenTofu's name or path")
+	flags.StringSliceVar(&platforms, "platform", []string{"linux_amd64", "linux_arm64"}, "the platforms of the engines that create runs on")
 	flags.StringVar(&out, "out", "", "the file to write")
 	cli.Require(command, "out")
 	return command

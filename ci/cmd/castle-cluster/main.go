@@ -24,6 +24,6 @@ func main() {
 		c.add(verb)
 	}
 	root := cli.Root("castle-cluster", "Create, plan, inspect and destroy a cluster; the commands run inside castle's containers", verbs...)
-	root.AddCommand(newRolloutCommand(), newReachCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPinChartsCommand(), newPostrenderCommand())
+	root.AddCommand(newRolloutCommand(), newReachCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPinChartsCommand(), newPinProvidersCommand(), newPostrenderCommand())
 	cli.Main(root, tracing.Start)
 }
