@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
@@ -15,7 +17,7 @@ func newMirrorCommand() *cobra.Command {
 	var h host
 	command := cli.Group("mirror", "Keep the images of images.yaml near the engine")
 	h.add(command)
-	command.AddCommand(newMirrorBuildCommand(&h), newMirrorServeCommand(&h), newMirrorSyncCommand(&h), newMirrorVerifyCommand(&h))
+	command.AddCommand(newMirrorBuildCommand(&h), newMirrorServeCommand(&h), newMirrorSyncCommand(&h), newMirrorVerifyCommand(&h), newMirrorDigestsCommand(&h))
 	return command
 }
 
@@ -102,6 +104,29 @@ func oneRegistry(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%d arguments: want one registry, as in %s localhost:5000", len(args), cmd.CommandPath())
 	}
 	return nil
+}
+
+func newMirrorDigestsCommand(h *host) *cobra.Command {
+	return &cobra.Command{
+		Use:   "digests",
+		Short: "Write into the list the digests that it lacks, as the registries have them now",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := h.chosen()
+			if err != nil {
+				return err
+			}
+			text, err := os.ReadFile(h.images)
+			if err != nil {
+				return err
+			}
+			with, err := mirror.Digests(cmd.Context(), list, string(text), nil)
+			if err != nil {
+				return err
+			}
+			return renameio.WriteFile(h.images, []byte(with), 0o644)
+		},
+	}
 }
 
 func newMirrorVerifyCommand(h *host) *cobra.Command {

@@ -73,7 +73,7 @@ func TestWithoutAnythingToSayThereIsNoLocalFile(t *testing.T) {
 
 // byTag are the images that are pulled by tag, for want of a digest. Whoever adds one, or learns a digest, changes the
 // line.
-const byTag = "engine opentofu kube-apiserver kube-controller-manager kube-scheduler metallb-controller external-secrets " +
+const byTag = "engine kube-apiserver kube-controller-manager kube-scheduler metallb-controller external-secrets " +
 	"helm-controller"
 
 func TestTheImagesThatArePulledByTagAreKnown(t *testing.T) {
