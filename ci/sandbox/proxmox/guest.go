@@ -209,6 +209,16 @@ func (s *Server) powerOff(g *guest) {
 	s.events.add(func() { s.machines.PowerOff(id) })
 }
 
+// Stopped notes that a guest has switched itself off: its process has ended, as at the end of a shutdown from within.
+func (s *Server) Stopped(id int) {
+	_ = s.change(func() error { // that a power cut came first is nobody's business any more
+		if g := s.state.Guests[id]; g != nil && g.Running {
+			s.powerOff(g)
+		}
+		return nil
+	})
+}
+
 // remove takes a VM and its volumes out of the state; s.mu is held.
 func (s *Server) remove(g *guest) {
 	delete(s.state.Guests, g.ID)

@@ -10,9 +10,7 @@ import (
 	"net"
 	"path"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
@@ -282,30 +280,20 @@ func (*api) EtcdAlarmDisarm(ctx context.Context, _ *emptypb.Empty) (*machineapi.
 	return &machineapi.EtcdAlarmDisarmResponse{Messages: []*machineapi.EtcdAlarmDisarm{{}}}, nil
 }
 
-// EtcdLeaveCluster takes the machine's own member out; its etcd ends.
+// EtcdLeaveCluster takes the machine's own member out; its etcd ends, and its data goes.
 func (*api) EtcdLeaveCluster(ctx context.Context, _ *machineapi.EtcdLeaveClusterRequest) (*machineapi.EtcdLeaveClusterResponse, error) {
 	m := target(ctx)
 	if err := m.controlOnly("etcd leave"); err != nil {
 		return nil, err
 	}
-	var err error
-	m.fleet.change(func() {
-		cluster, me := m.own()
-		if cluster == nil || me == nil || cluster.leader == 0 {
-			err = notReached()
-			return
-		}
-		m.fleet.leave(cluster, me.ID)
-		m.fleet.state.disk(m.vm.ID).Etcd = nil
-		m.fleet.keep()
-	})
-	if err != nil {
+	if err := m.leaveEtcd(ctx); err != nil {
 		return nil, err
 	}
 	return &machineapi.EtcdLeaveClusterResponse{Messages: []*machineapi.EtcdLeaveCluster{{}}}, nil
 }
 
-// EtcdRemoveMemberByID takes any member out.
+// EtcdRemoveMemberByID takes any member out. Only a member that is not there has a code of its own (EtcdRemoveMemberByID in
+// internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos 1.13).
 func (*api) EtcdRemoveMemberByID(ctx context.Context, in *machineapi.EtcdRemoveMemberByIDRequest) (*machineapi.EtcdRemoveMemberByIDResponse, error) {
 	m := target(ctx)
 	if err := m.controlOnly("etcd remove member"); err != nil {
@@ -320,7 +308,9 @@ func (*api) EtcdRemoveMemberByID(ctx context.Context, in *machineapi.EtcdRemoveM
 		case cluster.member(in.GetMemberId()) == nil:
 			err = status.Error(codes.NotFound, "etcdserver: member not found")
 		default:
-			m.fleet.leave(cluster, in.GetMemberId())
+			if err = m.fleet.removable(cluster, in.GetMemberId()); err == nil {
+				m.fleet.leave(cluster, in.GetMemberId())
+			}
 		}
 	})
 	if err != nil {
@@ -429,46 +419,10 @@ func (*api) Shutdown(ctx context.Context, _ *machineapi.ShutdownRequest) (*machi
 	return &machineapi.ShutdownResponse{Messages: []*machineapi.Shutdown{{ActorId: actor()}}}, nil
 }
 
-// Reset wipes the disk, or the named partitions of it, and restarts the machine or switches it off.
+// Reset answers at once; what it does comes afterwards, and that it failed is told to nobody but the log (Reset in
+// internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos 1.13).
 func (*api) Reset(ctx context.Context, in *machineapi.ResetRequest) (*machineapi.ResetResponse, error) {
 	m := target(ctx)
-	f := m.fleet
-	var labels []string
-	for _, partition := range in.GetSystemPartitionsToWipe() {
-		if partition.GetWipe() {
-			labels = append(labels, strings.ToUpper(partition.GetLabel()))
-		}
-	}
-	system := in.GetMode() != machineapi.ResetRequest_USER_DISKS
-	all := system && len(labels) == 0
-	var err error
-	f.change(func() {
-		cluster, me := m.own()
-		if in.GetGraceful() && cluster != nil && me != nil {
-			if cluster.leader == 0 {
-				err = notReached()
-				return
-			}
-			f.leave(cluster, me.ID)
-		}
-		d := f.state.disk(m.vm.ID)
-		if all || system && slices.Contains(labels, constants.StatePartitionLabel) {
-			d.Config = nil
-		}
-		if all || system && slices.Contains(labels, constants.EphemeralPartitionLabel) {
-			d.Etcd = nil
-		}
-		d.Blank = d.Blank || all
-		f.state.forget()
-		f.keep()
-	})
-	if err != nil {
-		return nil, err
-	}
-	if in.GetReboot() {
-		m.order(commandReboot)
-	} else {
-		m.order(commandShutdown)
-	}
+	go m.reset(in)
 	return &machineapi.ResetResponse{Messages: []*machineapi.Reset{{ActorId: actor()}}}, nil
 }

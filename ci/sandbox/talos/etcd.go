@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
@@ -215,6 +218,74 @@ func (m *machine) leader() uint64 {
 func (m *machine) votes() bool {
 	_, me := m.own()
 	return me != nil && !me.Learner && m.leader() != 0
+}
+
+var (
+	errNotEnoughStarted = status.Error(codes.Unknown, "etcdserver: re-configuration failed due to not enough started members")
+	errUnhealthy        = status.Error(codes.Unknown, "etcdserver: unhealthy cluster")
+)
+
+// removable says why etcd does not let a member go, under the lock: mayRemoveMember in server/etcdserver/server.go of etcd 3.6.8,
+// whose strict check of reconfigurations Talos leaves on.
+func (f *Fleet) removable(c *etcd, id uint64) error {
+	voters, active := 0, 0
+	for _, m := range c.Members {
+		if m.ID == id && m.Learner {
+			return nil
+		}
+		if m.Learner {
+			continue
+		}
+		voters++
+		if f.process(c, m.ID) {
+			active++
+		}
+	}
+	switch {
+	case voters == 1:
+		return errNotEnoughStarted
+	case !f.process(c, id): // it is no part of the quorum
+		return nil
+	case active-1 < 1+(voters-1)/2:
+		return errUnhealthy
+	}
+	return nil
+}
+
+// leavePatience is how long a machine tries to leave an etcd that is not well.
+const leavePatience = 5 * time.Minute
+
+// leaveEtcd takes the machine's own member out, which it tries again where etcd is not well, and removes its data: LeaveCluster in
+// internal/pkg/etcd/etcd.go of Talos 1.13. One that was taken out already is no mistake.
+func (m *machine) leaveEtcd(ctx context.Context) error {
+	f := m.fleet
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	var refused error
+	f.until(ctx, func() bool {
+		cluster, me := m.own()
+		switch {
+		case cluster == nil:
+			refused = notReached()
+		case me == nil:
+			refused = nil
+		case cluster.leader == 0:
+			refused = notReached()
+		default:
+			if refused = f.removable(cluster, me.ID); refused == nil {
+				f.leave(cluster, me.ID)
+			}
+		}
+		return refused != errUnhealthy
+	})
+	if refused != nil {
+		return refused
+	}
+	f.change(func() {
+		f.state.disk(m.vm.ID).Etcd = nil
+		f.keep()
+	})
+	return nil
 }
 
 // leave takes a member out of its cluster, under the lock.

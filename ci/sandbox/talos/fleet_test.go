@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -505,4 +506,52 @@ func TestACallerWhoNeverSpeaksKeepsNoMachineFromGoing(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the machine still has power")
 	}
+}
+
+func TestEtcdLetsNoMemberGoThatItsQuorumNeeds(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(3)
+	remove := func(name string) error {
+		for _, member := range y.members(1) {
+			if member.GetHostname() == name {
+				return y.at(1, y.admin).EtcdRemoveMemberByID(context.Background(), &machineapi.EtcdRemoveMemberByIDRequest{MemberId: member.GetId()})
+			}
+		}
+		return fmt.Errorf("%s is no member", name)
+	}
+	if err := y.fleet.PowerOff(3); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove("node-2"); err == nil || !strings.Contains(err.Error(), "etcdserver: unhealthy cluster") {
+		t.Errorf("of two that run, one was taken out: %v", err)
+	}
+	if err := errors.Join(remove("node-3"), remove("node-2")); err != nil {
+		t.Error(err)
+	}
+	if err := remove("node-1"); err == nil || !strings.Contains(err.Error(), "not enough started members") {
+		t.Errorf("the last member was taken out: %v", err)
+	}
+}
+
+func TestAMachineThatLeavesEtcdKeepsNothingOfIt(t *testing.T) {
+	y := newYard(t, 0)
+	stopped := make(chan int, 1)
+	y.fleet.Stopped = func(id int) { stopped <- id }
+	y.cluster(3)
+	for range 2 { // the second time, there is nothing to leave
+		if err := y.at(3, y.admin).EtcdLeaveCluster(context.Background(), &machineapi.EtcdLeaveClusterRequest{}); err != nil && client.StatusCode(err) != codes.Unavailable {
+			t.Fatal(err)
+		}
+	}
+	if n := len(y.members(1)); n != 2 {
+		t.Errorf("%d members are left", n)
+	}
+	if err := y.at(3, y.admin).ResetGeneric(context.Background(), &machineapi.ResetRequest{Graceful: true}); err != nil {
+		t.Fatal(err)
+	}
+	if id := <-stopped; id != 3 {
+		t.Errorf("machine %d is off", id)
+	}
+	y.on(3)
+	y.stage(3, stageBooting) // and never further: nothing is left to start from
 }

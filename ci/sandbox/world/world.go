@@ -172,19 +172,21 @@ func (w *world) serveMachines(ctx context.Context) error {
 	}
 	w.onClose(plane.Close)
 	machines := &machines{plane: plane, log: w.log}
+	var hypervisor *proxmox.Server
 	if machines.fleet, err = talos.New(talos.Options{
 		Profile: w.Profile, Cluster: kubernetes{plane}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),
 		Talos: w.cluster.Talos.Version, Log: w.log,
+		// No machine is on before the hypervisor is there.
+		Stopped: func(id int) { hypervisor.Stopped(id) },
 	}); err != nil {
 		return err
 	}
 	w.onClose(func() { _ = machines.fleet.Close() })
 
-	hypervisor, err := proxmox.New(proxmox.Options{
+	if hypervisor, err = proxmox.New(proxmox.Options{
 		File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
 		Nodes: w.hosts(),
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	w.onClose(hypervisor.Close)
