@@ -63,6 +63,9 @@ locals {
   # provider cannot be told of them in any other way, and no other layer trusts them.
   certificates = local.layer == "platform" ? get_env("CASTLE_PROXMOX_CERTIFICATES", "") : ""
 
+  # castle changes one node alone: what concerns the others, or waits for them, is not done.
+  one_node = get_env("CASTLE_ONE_NODE", "") != ""
+
   # Where this layer's state is kept. castle says it, since it reads the states too: {"engine": {"backend": …, "config": …}, …}.
   state = jsondecode(get_env("CASTLE_BACKENDS"))[local.layer]
 }
@@ -171,7 +174,7 @@ terraform {
 
   # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.
   after_hook "talos" {
-    if       = local.layer == "platform"
+    if       = local.layer == "platform" && !local.one_node
     commands = ["apply"]
     execute  = ["castle-cluster", "talos", "up"]
   }
@@ -179,7 +182,7 @@ terraform {
   # The layer's gate: only what it lets pass is built upon. It stands here also when nothing was changed, since a
   # cluster can have become unwell since.
   after_hook "gate" {
-    if       = local.layer != "secrets"
+    if       = local.layer != "secrets" && !local.one_node
     commands = ["apply"]
     execute  = ["castle-cluster", "wait", local.layer]
   }

@@ -4,8 +4,11 @@ package create
 
 import (
 	"context"
+	"slices"
 
 	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -68,4 +71,21 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 		}
 	}
 	return machines.NoteUnfinished(ctx, cluster.State)
+}
+
+// foresee plans the layer platform, and refuses what would take machines down or away unasked. known are those in its state.
+func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) error {
+	machines := cluster.Hypervisor(access)
+	defer machines.Close()
+	begun, err := machines.Begun(cluster.State)
+	if err != nil {
+		return err
+	}
+	plan, err := platform.Plan(ctx, cluster, record, access, nil)
+	if err != nil {
+		return err
+	}
+	// The note alone could be an old one: another machine may have gone on since, with the same state.
+	halfMade := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
+	return platform.ConsequencesOf(plan).Refused(cluster.Description.Name, allowed, halfMade)
 }

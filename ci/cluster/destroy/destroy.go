@@ -34,6 +34,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	if name := cluster.Description.Name; options.Confirm != name {
 		return nil, fmt.Errorf("destroy removes cluster %s and all that is stored in it: confirm with --confirm %s", name, name)
 	}
+	cluster.Flags = []string{"--confirm", options.Confirm}
 	return cluster.Execute(ctx, "destroy", func(ctx context.Context, record *run.Record) error {
 		done, err := cluster.VerifyProxmox(ctx)
 		if err != nil {

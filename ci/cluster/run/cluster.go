@@ -32,6 +32,8 @@ type Cluster struct {
 	Scaled bool      // a sandbox whose delays are not a homelab's: no run is compared with the record
 	// LocalStates says that somebody has accepted, for this call, that a real cluster's states are in State alone.
 	LocalStates bool
+	// Flags are the command's own, as a Dagger call takes them: for the text that says how to go on.
+	Flags []string
 
 	Description *description.Cluster // what Load has read
 

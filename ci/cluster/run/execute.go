@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/layers"
@@ -74,13 +75,10 @@ func (c *Cluster) resume(command string) string {
 	if c.Description.Platform != description.PlatformSandbox {
 		arguments += " --age-key env:SOPS_AGE_KEY"
 	}
-	if command == "destroy" {
-		arguments += " --confirm " + c.Description.Name
-	}
 	if c.LocalStates {
 		command = "--state local " + command
 	}
-	return fmt.Sprintf("to go on where it stopped: dagger call %s %s", command, arguments)
+	return fmt.Sprintf("to go on where it stopped: dagger call %s %s", command, strings.Join(append([]string{arguments}, c.Flags...), " "))
 }
 
 // SecretsLayer is the part of the first layer that happens in memory; its unit records only what was found.
@@ -98,6 +96,16 @@ func (c *Cluster) SecretsLayer(ctx context.Context, record *Record, keep bool) (
 	}
 	event.Phase, event.Result, event.Cause = timeline.PhaseEnd, timeline.ResultFailed, err.Error()
 	return nil, errors.Join(&Failure{Layer: layers.Secrets, Cause: err.Error(), Resume: c.resume(record.Command), err: err}, record.Log.Append(event))
+}
+
+// SecretsAlone is SecretsLayer for a run in which the layer's unit has nothing to record.
+func (c *Cluster) SecretsAlone(ctx context.Context, record *Record) (*Access, error) {
+	access, err := c.SecretsLayer(ctx, record, false)
+	if err != nil {
+		return nil, err
+	}
+	return access, record.Log.Append(timeline.Event{Kind: timeline.KindLayer, Cluster: c.Description.Name, Layer: layers.Secrets,
+		Phase: timeline.PhaseEnd, Result: timeline.ResultOK})
 }
 
 // PlatformFailure tells that the layer platform could not even be started.

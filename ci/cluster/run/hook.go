@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -80,8 +81,14 @@ func (h *Hook) LayerStarts(ctx context.Context, layer string) error {
 	if err != nil {
 		return err
 	}
+	var known map[string]int
+	if one := os.Getenv(variableOneNode); one != "" {
+		if err := json.Unmarshal([]byte(one), &known); err != nil {
+			return fmt.Errorf("%s: %w", variableOneNode, err)
+		}
+	}
 	defer machines.Close()
-	return machines.CheckOwned(ctx, os.Getenv(VariableState), nil)
+	return machines.CheckOwned(ctx, os.Getenv(VariableState), known)
 }
 
 // hypervisor is the cluster's Proxmox, to be closed when done.

@@ -14,8 +14,14 @@ import (
 
 // Terragrunt runs a command in all layers, and tells which of them failed and why.
 func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access, command ...string) error {
+	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
+		return c.Runner(access, record.Events(), logs.write)
+	}, command...)
+}
+
+func (c *Cluster) terragrunt(ctx context.Context, record *Record, on func(*logs) (terragrunt.Runner, error), command ...string) error {
 	logs := newLogs(filepath.Join(record.Folder, LogFolder))
-	runner, err := c.Runner(access, record.Events(), logs.write)
+	runner, err := on(logs)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -188,3 +189,33 @@ func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
 }
 
 var errSilent = &SilentError{}
+
+func TestEtcdWithoutAMemberHoldsWhereTheOthersHaveAQuorum(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func([]view)
+		want  string // "": it holds
+	}{
+		"all are well":             {func([]view) {}, ""},
+		"the one that goes is not": {func(v []view) { v[2] = view{err: errors.New("away")} }, ""},
+		"another one is not":       {func(v []view) { v[0] = view{err: errors.New("away")} }, "etcd would have 1 of 2 members healthy, and needs 2 for a quorum"},
+		"it is the last":           {func(v []view) { everywhere(v, v[0].members[2:]) }, "etcd would have 0 of 0 members healthy, and needs 1"},
+	} {
+		nodes, views := threeViews()
+		c.spoil(views)
+		without := judge(nodes, views).Without("cp-3")
+		if without.Member == nil || without.Member.Name != "cp-3" {
+			t.Errorf("%s: %+v", name, without)
+		}
+		if err := without.Holds(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	nodes, views := threeViews()
+	if without := judge(nodes, views).Without("cp-4"); without.Member != nil || without.Healthy != 3 {
+		t.Errorf("%+v", without)
+	}
+	// A member whose node is in no description any more is known by its name.
+	if without := judge(nodes[:2], views[:2]).Without("cp-3"); without.Member == nil {
+		t.Errorf("%+v", without)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"tazlab.net/castle/ci/cluster/forget"
 	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/plan"
+	"tazlab.net/castle/ci/cluster/removenode"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/status"
@@ -156,6 +158,21 @@ func (c *clusterFlags) destroy() *cobra.Command {
 	command.Flags().StringVar(&options.Confirm, "confirm", "", "the cluster's name")
 	format.Add(command)
 	cli.Require(command, "confirm")
+	return command
+}
+
+func (c *clusterFlags) removeNode() *cobra.Command {
+	var format cli.Format
+	var options removenode.Options
+	command := c.on("remove-node", "Make a node leave that cluster.yaml does not list any more", func(cmd *cobra.Command, on *run.Cluster) error {
+		result, err := removenode.Execute(cmd.Context(), on, options)
+		return printRun(cmd, format, result, err)
+	})
+	command.Flags().StringVar(&options.Node, "node", "", "the node, by name")
+	command.Flags().StringVar(&options.Confirm, "confirm", "", "the node's name once more")
+	command.Flags().DurationVar(&options.DrainTimeout, "drain-timeout", 10*time.Minute, "how long its pods may take to go")
+	format.Add(command)
+	cli.Require(command, "node", "confirm")
 	return command
 }
 

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
@@ -161,7 +163,10 @@ type VMs map[string]VM
 // VM is one of them.
 type VM struct {
 	ID      int
-	Tainted bool // its making failed half-way; OpenTofu is going to replace it
+	Host    string     // of Proxmox
+	Role    string     // of the node, as its tags have it
+	Address netip.Addr // the node's; the zero one where the making of the VM failed before it had one
+	Tainted bool       // its making failed half-way; OpenTofu is going to replace it
 }
 
 // IDs are the VMs' ids by the nodes' names.
@@ -173,6 +178,34 @@ func (v VMs) IDs() map[string]int {
 	return ids
 }
 
+// attributes are those of a VM that are read here.
+type attributes struct {
+	ID             int      `json:"vm_id"`
+	Host           string   `json:"node_name"`
+	Tags           []string `json:"tags"`
+	Initialization []struct {
+		IPConfig []struct {
+			IPv4 []struct {
+				Address string `json:"address"` // with the length of the subnet's prefix
+			} `json:"ipv4"`
+		} `json:"ip_config"`
+	} `json:"initialization"`
+}
+
+// address is the static one that the cloud-init drive gives, if there is one.
+func (a attributes) address() netip.Addr {
+	for _, drive := range a.Initialization {
+		for _, card := range drive.IPConfig {
+			for _, ip := range card.IPv4 {
+				if prefix, err := netip.ParsePrefix(ip.Address); err == nil {
+					return prefix.Addr()
+				}
+			}
+		}
+	}
+	return netip.Addr{}
+}
+
 func (c *contents) vms() (VMs, error) {
 	vms := VMs{}
 	for _, resource := range c.Resources {
@@ -180,13 +213,15 @@ func (c *contents) vms() (VMs, error) {
 			continue
 		}
 		for _, instance := range resource.Instances {
-			var attributes struct {
-				ID int `json:"vm_id"`
-			}
+			var attributes attributes
 			if err := json.Unmarshal(instance.Attributes, &attributes); err != nil || attributes.ID == 0 {
 				return nil, fmt.Errorf("the state of layer %s does not say which VM %v is: %w", layers.Platform, instance.Key, cmp.Or(err, errors.New("no vm_id")))
 			}
-			vms[fmt.Sprint(instance.Key)] = VM{ID: attributes.ID, Tainted: instance.Status == "tainted"}
+			vm := VM{ID: attributes.ID, Host: attributes.Host, Role: description.RoleWorker, Address: attributes.address(), Tainted: instance.Status == "tainted"}
+			if slices.Contains(attributes.Tags, description.RoleControlPlane) {
+				vm.Role = description.RoleControlPlane
+			}
+			vms[fmt.Sprint(instance.Key)] = vm
 		}
 	}
 	return vms, nil

@@ -23,12 +23,13 @@ func TestVMsAreListedByTheirNodes(t *testing.T) {
 	held, err := parse(`{"resources": [
 		{"mode": "managed", "type": "terraform_data", "name": "other", "instances": [{"attributes": {"vm_id": 9}}]},
 		{"mode": "managed", "type": "proxmox_virtual_environment_vm", "name": "node", "instances": [
-			{"index_key": "cp-1", "attributes": {"vm_id": 421, "name": "cp-1"}},
+			{"index_key": "cp-1", "attributes": {"vm_id": 421, "name": "cp-1", "node_name": "pve", "tags": ["blue", "castle", "controlplane"],
+				"initialization": [{"ip_config": [{"ipv4": [{"address": "192.168.1.211/24"}]}]}]}},
 			{"index_key": "worker-1", "status": "tainted", "attributes": {"vm_id": 424}}]}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if vms, err := held.vms(); err != nil || fmt.Sprint(vms, vms.IDs()) != "map[cp-1:{421 false} worker-1:{424 true}] map[cp-1:421 worker-1:424]" {
+	if vms, err := held.vms(); err != nil || fmt.Sprint(vms, vms.IDs()) != "map[cp-1:{421 pve controlplane 192.168.1.211 false} worker-1:{424  worker invalid IP true}] map[cp-1:421 worker-1:424]" {
 		t.Errorf("got %v, %v", vms, err)
 	}
 	nameless, err := parse(`{"resources": [{"mode": "managed", "type": "proxmox_virtual_environment_vm", "name": "node", "instances": [{"index_key": "cp-1", "attributes": {}}]}]}`)

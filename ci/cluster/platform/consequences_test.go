@@ -1,4 +1,4 @@
-package create
+package platform
 
 import (
 	"strings"
@@ -31,7 +31,7 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 		"something else": {changes: []*tfjson.ResourceChange{{Type: "terraform_data", Index: "blue-cp-1",
 			Change: &tfjson.Change{Actions: replace}}}},
 		"removed": {changes: []*tfjson.ResourceChange{vm("blue-worker-9", worker(1), nil, tfjson.ActionDelete)},
-			want: []string{"create would remove the VM of blue-worker-9 with its disks, and nothing was changed: put it back into cluster.yaml, or allow it with --allow-replace blue-worker-9"}},
+			want: []string{"create would remove the VM of blue-worker-9 with its disks, and nothing was changed: have the node leave with dagger call remove-node --cluster blue --node blue-worker-9 --confirm blue-worker-9, put it back into cluster.yaml, or allow the loss of its disks with --allow-replace blue-worker-9"}},
 		"removed, another one allowed": {changes: []*tfjson.ResourceChange{vm("blue-worker-9", worker(1), nil, tfjson.ActionDelete)},
 			allowed: []string{"blue-worker-1"}, want: []string{"remove the VM of blue-worker-9"}},
 		"replaced": {changes: []*tfjson.ResourceChange{vm("blue-worker-1", worker(1), worker(1), replace...), vm("blue-worker-2", worker(1), worker(1), replace...)},
@@ -49,7 +49,7 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 			allowed: []string{"blue-cp-4", "blue-cp-5"}, want: []string{"create would take down the control planes blue-cp-4, blue-cp-5 at the same time"}},
 	}
 	for name, c := range cases {
-		err := consequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).refused(c.allowed, c.halfMade)
+		err := ConsequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).Refused("blue", c.allowed, c.halfMade)
 		var lines []string
 		if err != nil {
 			lines = strings.Split(err.Error(), "\n")

@@ -1,0 +1,52 @@
+package hypervisor
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Running is the status of a VM that is on.
+const Running = "running"
+
+// Own finds the cluster's VM of a node: in its range of ids, with its tag and the node's name. It is nil where there is none.
+func (h *Hypervisor) Own(ctx context.Context, node string) (*VM, error) {
+	there, err := h.patientVMs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []VM
+	for _, vm := range there {
+		if vm.Ours && vm.Name == node {
+			found = append(found, vm)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &found[0], nil
+	}
+	return nil, fmt.Errorf("Proxmox has two VMs of the cluster that are called %s, %d and %d: give the wrong one another name, or remove it", node, found[0].ID, found[1].ID)
+}
+
+// AwaitOff waits until the cluster's VM of a node is off or gone; false where that took longer than the limit.
+func (h *Hypervisor) AwaitOff(ctx context.Context, node string, limit time.Duration) (bool, error) {
+	for end := time.Now().Add(limit); ; {
+		vm, err := h.Own(ctx, node)
+		if err != nil {
+			return false, err
+		}
+		if vm == nil || vm.Status != Running {
+			return true, nil
+		}
+		if time.Now().After(end) {
+			return false, nil
+		}
+		select {
+		case <-time.After(removalEvery):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,94 @@
+// Package platform foresees what an apply of the layer platform would do to machines that are there, and says what of it is not
+// done unasked.
+package platform
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	tfjson "github.com/hashicorp/terraform-json"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers/state"
+)
+
+// Consequences are what an apply of the layer platform would do to machines that are there, by the nodes' names.
+type Consequences struct {
+	Removed   []string // with their disks; no node of that name is described any more
+	Replaced  []string // by new ones with empty disks
+	Restarted []string
+	// ControlPlanes are those of them that are one, by the tag that their VMs have.
+	ControlPlanes []string
+}
+
+// live are the attributes of a VM that Proxmox changes while it runs, and those that only tell the provider how to work. For
+// every other the provider restarts it (reboot_after_update of bpg/proxmox, true unless it is set).
+var live = []string{"description", "on_boot", "tags", "migrate", "reboot", "reboot_after_update", "stop_on_destroy",
+	"timeout_clone", "timeout_create", "timeout_migrate", "timeout_move_disk", "timeout_reboot", "timeout_shutdown_vm", "timeout_start_vm", "timeout_stop_vm"}
+
+// ConsequencesOf reads a plan.
+func ConsequencesOf(plan *tfjson.Plan) Consequences {
+	var found Consequences
+	for _, change := range plan.ResourceChanges {
+		if change.Type != state.VMType || change.Change == nil {
+			continue
+		}
+		node := fmt.Sprint(change.Index)
+		before, _ := change.Change.Before.(map[string]any)
+		after, _ := change.Change.After.(map[string]any)
+		switch actions := change.Change.Actions; {
+		case actions.Replace():
+			found.Replaced = append(found.Replaced, node)
+		case actions.Delete():
+			found.Removed = append(found.Removed, node)
+		case actions.Update() && restarts(before, after):
+			found.Restarted = append(found.Restarted, node)
+		default:
+			continue
+		}
+		if tags, _ := before["tags"].([]any); slices.Contains(tags, any(description.RoleControlPlane)) {
+			found.ControlPlanes = append(found.ControlPlanes, node)
+		}
+	}
+	return found
+}
+
+func restarts(before, after map[string]any) bool {
+	for name := range after {
+		if !slices.Contains(live, name) && !reflect.DeepEqual(before[name], after[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Refused says why the consequences are not taken unasked, for the cluster of that name. allowed are the nodes whose loss was typed by
+// name; halfMade are those whose machines were never configured: they hold nothing.
+func (c Consequences) Refused(cluster string, allowed, halfMade []string) error {
+	var reasons []error
+	refuse := func(nodes []string, format string) {
+		for _, node := range nodes {
+			if !slices.Contains(allowed, node) && !slices.Contains(halfMade, node) {
+				reasons = append(reasons, fmt.Errorf(format, node, RemoveCall(cluster, node)))
+			}
+		}
+	}
+	const lost = ", or allow the loss of its disks with --allow-replace %[1]s"
+	refuse(c.Removed, "create would remove the VM of %[1]s with its disks, and nothing was changed: have the node leave with %[2]s, put it back into cluster.yaml"+lost)
+	refuse(c.Replaced, "create would replace the VM of %[1]s with its disks, and nothing was changed: put back in cluster.yaml what was changed of it, have it leave first (take it out of cluster.yaml, %[2]s, put it back)"+lost)
+	down := slices.DeleteFunc(slices.Clone(c.ControlPlanes), func(node string) bool { return slices.Contains(halfMade, node) })
+	if len(down) > 1 {
+		slices.Sort(down)
+		reasons = append(reasons, fmt.Errorf("create would take down the control planes %s at the same time, and etcd with them; nothing was changed: change one of them in cluster.yaml, create, then the next",
+			strings.Join(down, ", ")))
+	}
+	return errors.Join(reasons...)
+}
+
+// RemoveCall is the call by which a node leaves properly.
+func RemoveCall(cluster, node string) string {
+	return fmt.Sprintf("dagger call remove-node --cluster %s --node %s --confirm %s", cluster, node, node)
+}

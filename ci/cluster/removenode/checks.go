@@ -1,0 +1,141 @@
+package removenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	tfjson "github.com/hashicorp/terraform-json"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/drain"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/platform"
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+// controlPlaneLabel is what Talos gives to control planes.
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// check looks at all that could speak against it, before anything is changed, and tells all of it at once.
+func (l *leaving) check(ctx context.Context) error {
+	return l.step("checks", func(func(string)) (bool, error) {
+		var against []error
+		for _, look := range []func(context.Context) error{l.workersStay, l.etcdStays, l.apiStays, l.podsCome, l.volumesStay, l.nothingElseChanges} {
+			against = append(against, look(ctx))
+		}
+		if err := errors.Join(against...); err != nil {
+			return true, fmt.Errorf("%w\nnothing was changed", err)
+		}
+		return true, nil
+	})
+}
+
+// workersStay fails where no other node could take the pods.
+func (l *leaving) workersStay(context.Context) error {
+	if l.controlPlane() || slices.ContainsFunc(l.nodes, func(node corev1.Node) bool {
+		_, controlPlane := node.Labels[controlPlaneLabel]
+		return node.Name != l.Node && !controlPlane && !node.Spec.Unschedulable && ready(&node)
+	}) {
+		return nil
+	}
+	return fmt.Errorf("%s is the last worker that is Ready and takes pods: bring up another one first", l.Node)
+}
+
+func ready(node *corev1.Node) bool {
+	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
+// etcdStays fails where etcd would have no quorum without the node. One that has left already can do no harm.
+func (l *leaving) etcdStays(context.Context) error {
+	without := l.etcd.Without(l.Node)
+	if without.Member == nil {
+		return nil
+	}
+	if err := without.Holds(); err != nil {
+		return fmt.Errorf("without %s, %w: %s", l.Node, err, l.etcd)
+	}
+	return nil
+}
+
+// apiStays fails where no other control plane serves the API, which the virtual IP could move to.
+func (l *leaving) apiStays(ctx context.Context) error {
+	if !l.controlPlane() {
+		return nil
+	}
+	var silent []string
+	for name, vm := range l.known {
+		if name == l.Node || vm.Role != description.RoleControlPlane {
+			continue
+		}
+		err := l.serves(ctx, net.JoinHostPort(vm.Address.String(), "6443"))
+		if err == nil {
+			return nil
+		}
+		silent = append(silent, fmt.Sprintf("%s: %v", name, kube.Brief(err)))
+	}
+	slices.Sort(silent)
+	return fmt.Errorf("no other control plane than %s serves the API, and the virtual IP would have nowhere to go: %s", l.Node, strings.Join(silent, "; "))
+}
+
+// serves asks one control plane's own API.
+func (l *leaving) serves(ctx context.Context, address string) error {
+	client, err := kube.Connect("https://"+address, l.access.Kube.CA, l.access.Kube.Cert, l.access.Kube.Key)
+	if err != nil {
+		return err
+	}
+	look, err := discovery.NewDiscoveryClientForConfig(client.Config())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
+	defer cancel()
+	return look.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+// podsCome fails where a pod on the node would be lost for good.
+func (l *leaving) podsCome(ctx context.Context) error {
+	if l.node() == nil {
+		return nil
+	}
+	node, err := drain.Of(l.kube, l.Node)
+	if err != nil {
+		return err
+	}
+	orphans, err := node.Orphans(ctx)
+	if err == nil && len(orphans) > 0 {
+		err = fmt.Errorf("nobody would make these pods on %s again: %s; delete them, or give each a controller", l.Node, strings.Join(orphans, ", "))
+	}
+	return err
+}
+
+// nothingElseChanges fails where OpenTofu would do anything else than remove this one VM.
+func (l *leaving) nothingElseChanges(ctx context.Context) error {
+	vm, inState := l.known[l.Node]
+	if !inState {
+		return nil
+	}
+	plan, err := platform.Plan(ctx, l.cluster, l.record, l.access, &run.OneNode{Name: l.Node, ID: vm.ID})
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, change := range plan.ResourceChanges {
+		actions := change.Change.Actions
+		if actions.NoOp() || actions.Read() || actions.Delete() && slices.Equal(platform.ConsequencesOf(&tfjson.Plan{ResourceChanges: []*tfjson.ResourceChange{change}}).Removed, []string{l.Node}) {
+			continue
+		}
+		others = append(others, change.Address)
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("OpenTofu would not only remove the VM of %s, but change %s", l.Node, strings.Join(others, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package removenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// leaving is a node on its way out, and what is there of it.
+type leaving struct {
+	Options
+	cluster *run.Cluster
+	record  *run.Record
+	access  *run.Access
+
+	kube     *kube.Client
+	typed    kubernetes.Interface
+	proxmox  *hypervisor.Hypervisor
+	machines *talos.Access // all that the state knows
+
+	known  state.VMs
+	vm     *hypervisor.VM // nil where it is gone
+	nodes  []corev1.Node  // of the cluster, this one among them unless it is gone
+	etcd   talos.Quorum
+	answer bool // the machine answers with the cluster's configuration
+}
+
+// look finds out what is there of the node, and fails where nobody knows it.
+func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, options Options) (_ *leaving, err error) {
+	l := &leaving{Options: options, cluster: cluster, record: record, access: access, proxmox: cluster.Hypervisor(access)}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	if l.known, err = cluster.OwnVMs(ctx, access); err != nil {
+		return nil, err
+	}
+	if l.vm, err = l.proxmox.Own(ctx, options.Node); err != nil {
+		return nil, err
+	}
+	if l.kube, err = kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key); err != nil {
+		return nil, err
+	}
+	if l.typed, err = kubernetes.NewForConfig(l.kube.Config()); err != nil {
+		return nil, err
+	}
+	if l.nodes, err = l.listNodes(ctx); err != nil {
+		return nil, err
+	}
+	if l.machines, err = present(cluster, l.known).Machines(access); err != nil {
+		return nil, err
+	}
+	if l.etcd, err = l.machines.EtcdQuorum(ctx); err != nil {
+		return nil, err
+	}
+	for _, status := range l.machines.Status(ctx) {
+		if status.Name == options.Node {
+			l.answer = status.State == "configured"
+		}
+	}
+	if err := l.isThere(); err != nil {
+		return nil, err
+	}
+	return l, l.isOff(ctx)
+}
+
+// present is the cluster with the nodes that its machines are, whatever cluster.yaml says now.
+func present(cluster *run.Cluster, known state.VMs) *run.Cluster {
+	described := *cluster.Description
+	described.Nodes = nil
+	for name, vm := range known {
+		if vm.Address.IsValid() {
+			described.Nodes = append(described.Nodes, description.Node{Name: name, Role: vm.Role, Address: vm.Address, VMID: vm.ID, Host: vm.Host})
+		}
+	}
+	slices.SortFunc(described.Nodes, func(a, b description.Node) int { return strings.Compare(a.Name, b.Name) })
+	on := *cluster
+	on.Description = &described
+	return &on
+}
+
+// isThere fails where nothing is known of the node, or not enough to remove it.
+func (l *leaving) isThere() error {
+	name := l.cluster.Description.Name
+	_, inState := l.known[l.Node]
+	switch {
+	case inState:
+		return nil
+	case l.vm != nil:
+		return fmt.Errorf("VM %d of %s is there, and in no state: put the node back into %s and create, which takes it into the state; then take it out again and remove it", l.vm.ID, l.Node, description.File)
+	case l.node() == nil && l.etcd.Without(l.Node).Member == nil:
+		var nodes []string
+		for _, node := range l.nodes {
+			nodes = append(nodes, node.Name)
+		}
+		return fmt.Errorf("cluster %s has no node %s, or none any more: no state, no VM, no member of etcd and no Node of Kubernetes has that name; its nodes are %s", name, l.Node, strings.Join(nodes, ", "))
+	}
+	return nil
+}
+
+// lostAfter is how long Kubernetes may take to notice that a machine is no more: node-monitor-grace-period is 50 s by default.
+const lostAfter = 90 * time.Second
+
+// isOff waits, where no VM of the node is left, until its kubelet is silent. One that goes on is on a machine that is not the cluster's.
+func (l *leaving) isOff(ctx context.Context) error {
+	if _, inState := l.known[l.Node]; inState {
+		return nil
+	}
+	for end := time.Now().Add(lostAfter); ready(l.node()); {
+		if time.Now().After(end) {
+			return fmt.Errorf("the node %s is Ready, and no VM of the cluster runs it: it is somebody else's machine; remove it by hand", l.Node)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var err error
+		if l.nodes, err = l.listNodes(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *leaving) close() {
+	l.proxmox.Close()
+	if l.machines != nil {
+		l.machines.Close()
+	}
+}
+
+func (l *leaving) listNodes(ctx context.Context) (nodes []corev1.Node, err error) {
+	err = l.kube.Ask(ctx, func(ctx context.Context) error {
+		list, err := l.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err == nil {
+			nodes = list.Items
+		}
+		return err
+	})
+	return nodes, err
+}
+
+// node is the Node of Kubernetes, nil where there is none.
+func (l *leaving) node() *corev1.Node {
+	at := slices.IndexFunc(l.nodes, func(node corev1.Node) bool { return node.Name == l.Node })
+	if at < 0 {
+		return nil
+	}
+	return &l.nodes[at]
+}
+
+// controlPlane tells whether the node is one, or was.
+func (l *leaving) controlPlane() bool {
+	return l.known[l.Node].Role == description.RoleControlPlane || l.etcd.Without(l.Node).Member != nil
+}
+
+// on tells whether the machine has power.
+func (l *leaving) on() bool { return l.vm != nil && l.vm.Status == hypervisor.Running }
+
+// step notes a step of the way. what does it, tells what is seen meanwhile, and returns whether there was anything to do.
+func (l *leaving) step(name string, do func(tell func(string)) (did bool, err error)) error {
+	event := timeline.Event{Kind: timeline.KindStep, Cluster: l.cluster.Description.Name, Layer: layers.Platform, Name: name, Phase: timeline.PhaseStart}
+	if err := l.record.Log.Append(event); err != nil {
+		return err
+	}
+	var noted error
+	last := ""
+	did, err := do(func(seen string) {
+		if seen == last {
+			return
+		}
+		last = seen
+		waiting := event
+		waiting.Phase, waiting.Cause = timeline.PhaseWaiting, seen
+		noted = errors.Join(noted, l.record.Log.Append(waiting))
+	})
+	event.Phase, event.Result = timeline.PhaseEnd, timeline.ResultOK
+	switch {
+	case err != nil:
+		event.Result, event.Cause = timeline.ResultFailed, err.Error()
+	case !did:
+		event.Result = timeline.ResultUnchanged
+	}
+	return errors.Join(err, noted, l.record.Log.Append(event))
+}
+
+// gone makes of "it is not there" no error.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

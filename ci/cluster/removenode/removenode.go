@@ -1,0 +1,68 @@
+// Package removenode makes one node leave a cluster: its pods go elsewhere, its etcd member is taken out, its machine wipes itself, its
+// VM is removed with its disks and its state, and Kubernetes forgets it. All that could speak against it is looked at before anything is
+// changed, and each step goes by what is there, so that a second call goes on where the first one was interrupted.
+package removenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+// Options say which node leaves.
+type Options struct {
+	Node    string
+	Confirm string // its name once more
+	// DrainTimeout is how long its pods may take to go.
+	DrainTimeout time.Duration
+}
+
+// Execute makes the node leave. cluster.yaml does not list it any more, or the next create would make it again.
+func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.Result, error) {
+	if err := cluster.Load(); err != nil {
+		return nil, err
+	}
+	name := cluster.Description.Name
+	if options.Confirm != options.Node || options.Node == "" {
+		return nil, fmt.Errorf("remove-node removes the VM of %s with its disks: confirm with --confirm %s", options.Node, options.Node)
+	}
+	if slices.ContainsFunc(cluster.Description.Nodes, func(node description.Node) bool { return node.Name == options.Node }) {
+		return nil, fmt.Errorf("%s of cluster %s lists %s, and the next create would make it again: take it out there first", description.File, name, options.Node)
+	}
+	cluster.Flags = []string{"--node", options.Node, "--confirm", options.Node}
+	return cluster.Execute(ctx, "remove-node", func(ctx context.Context, record *run.Record) error {
+		access, err := cluster.SecretsAlone(ctx, record)
+		if err != nil {
+			return err
+		}
+		l, err := look(ctx, cluster, record, access, options)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		if err := l.check(ctx); err != nil {
+			return err
+		}
+		return l.leave(ctx)
+	})
+}
+
+// leave takes all steps. What fails can be gone on with.
+func (l *leaving) leave(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{l.drain, l.leaveEtcd, l.reset, l.removeVM, l.forget} {
+		err := step(ctx)
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, new(*run.Failure)) {
+			err = l.cluster.PlatformFailure(ctx, l.record, err)
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package removenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tazlab.net/castle/ci/cluster/drain"
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+const (
+	// resetLimit is how long a machine may take to wipe itself and switch itself off. Its disk goes with its VM all the same.
+	resetLimit = 10 * time.Minute
+	// memberLimit is how long etcd may take to show that a member is gone.
+	memberLimit = time.Minute
+)
+
+// drain takes the pods off the node. Where its machine does not run, nobody can end them: they go with the Node of Kubernetes.
+func (l *leaving) drain(ctx context.Context) error {
+	return l.step("drain "+l.Node, func(tell func(string)) (bool, error) {
+		if l.node() == nil {
+			return false, nil
+		}
+		node, err := drain.Of(l.kube, l.Node)
+		if err != nil {
+			return false, err
+		}
+		if !l.runs() {
+			tell("its machine does not run, so that its pods go with the node")
+			return true, node.Cordon(ctx, true)
+		}
+		if err := node.Drain(ctx, l.DrainTimeout, tell); err != nil {
+			return true, fmt.Errorf("%w; make room for them, and call again, or give up with kubectl uncordon %s", err, l.Node)
+		}
+		return true, nil
+	})
+}
+
+// runs tells whether the machine can end pods: it has power, and Talos or the kubelet answers.
+func (l *leaving) runs() bool { return l.on() && (l.answer || ready(l.node())) }
+
+// leaveEtcd takes the node's member out of etcd: by the node itself, which stops its etcd then, or by another one where it is silent.
+func (l *leaving) leaveEtcd(ctx context.Context) error {
+	if !l.controlPlane() {
+		return nil
+	}
+	without := l.etcd.Without(l.Node)
+	return l.step(fmt.Sprintf("etcd without %s: %s", l.Node, without), func(tell func(string)) (bool, error) {
+		if without.Member == nil {
+			return false, nil
+		}
+		leave := func() error { return l.machines.LeaveEtcd(ctx, l.Node) }
+		if !l.on() || !l.answer {
+			tell("its machine does not answer, so that another one takes its member out")
+			leave = func() error { return l.machines.RemoveMember(ctx, *without.Member) }
+		}
+		if err := leave(); err != nil {
+			return true, err
+		}
+		return true, l.isNoMember(ctx, tell)
+	})
+}
+
+// isNoMember waits until etcd says so.
+func (l *leaving) isNoMember(ctx context.Context, tell func(string)) error {
+	bounded, cancel := context.WithTimeout(ctx, memberLimit)
+	defer cancel()
+	for {
+		seen, err := l.machines.EtcdQuorum(bounded)
+		if err == nil && seen.Leader != "" && seen.Without(l.Node).Member == nil {
+			return nil
+		}
+		if err == nil {
+			err = errors.New(seen.String())
+		}
+		tell(err.Error())
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-bounded.Done():
+			return fmt.Errorf("%s does not come out of etcd: %w", l.Node, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+// reset has the machine wipe its disk and switch itself off.
+func (l *leaving) reset(ctx context.Context) error {
+	return l.step("reset "+l.Node, func(tell func(string)) (bool, error) {
+		if !l.on() {
+			return false, nil
+		}
+		if !l.answer {
+			tell("its machine does not answer; its disks go with its VM")
+			return false, nil
+		}
+		// Minutes have passed, and what is wiped is named by its address.
+		if _, err := l.cluster.OwnVMs(ctx, l.access); err != nil {
+			return false, err
+		}
+		if err := l.machines.Reset(ctx, l.Node); err != nil {
+			return true, err
+		}
+		off, err := l.proxmox.AwaitOff(ctx, l.Node, resetLimit)
+		if err == nil && !off {
+			tell(fmt.Sprintf("it is still on after %s; its disks go with its VM", resetLimit))
+		}
+		return true, err
+	})
+}
+
+// removeVM removes the VM with its disks and its place in the state, once it is known again to be the cluster's.
+func (l *leaving) removeVM(ctx context.Context) error {
+	vm, inState := l.known[l.Node]
+	if !inState {
+		return nil
+	}
+	if _, err := l.cluster.OwnVMs(ctx, l.access); err != nil {
+		return err
+	}
+	if err := l.cluster.ApplyNode(ctx, l.record, l.access, run.OneNode{Name: l.Node, ID: vm.ID}); err != nil {
+		return err
+	}
+	left, err := l.proxmox.Own(ctx, l.Node)
+	if err == nil && left != nil {
+		err = fmt.Errorf("VM %d of %s is still there", left.ID, l.Node)
+	}
+	return err
+}
+
+// forget removes the Node of Kubernetes, and with it what is left of its pods.
+func (l *leaving) forget(ctx context.Context) error {
+	return l.step("node "+l.Node, func(func(string)) (bool, error) {
+		if l.node() == nil {
+			return false, nil
+		}
+		return true, l.kube.Ask(ctx, func(ctx context.Context) error {
+			return gone(l.typed.CoreV1().Nodes().Delete(ctx, l.Node, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(l.node().UID))}))
+		})
+	})
+}

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+)
+
+// OneNode is a node whose VM alone a run of the layer platform looks at and changes. The nil one stands for all nodes.
+type OneNode struct {
+	Name string
+	ID   int // its VM's
+}
+
+// variableOneNode tells the layer's hooks which VM that is, as JSON: {"blue-worker-2": 425}. What they would do for the whole
+// cluster then, configuring all machines and waiting for them, is left to the run, which knows what it waits for.
+const variableOneNode = "CASTLE_ONE_NODE"
+
+// Arguments are what OpenTofu is told beside the command.
+func (n *OneNode) Arguments() []string {
+	if n == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("-target=%s.node[%q]", state.VMType, n.Name)}
+}
+
+// PlatformRunner is Terragrunt on the layer platform alone, for one node or all of them.
+func (c *Cluster) PlatformRunner(access *Access, events string, log func(unit, message string), only *OneNode) (terragrunt.Runner, error) {
+	runner, err := c.Runner(access, events, log)
+	if err != nil {
+		return runner, err
+	}
+	runner.Only = layers.Named(layers.Platform).Folder
+	if only != nil {
+		value, err := json.Marshal(map[string]int{only.Name: only.ID})
+		if err != nil {
+			return runner, err
+		}
+		runner.Env = append(runner.Env, variableOneNode+"="+string(value))
+	}
+	return runner, nil
+}
+
+// ApplyNode applies the layer platform to one node's VM, and tells why where that failed.
+func (c *Cluster) ApplyNode(ctx context.Context, record *Record, access *Access, node OneNode) error {
+	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
+		return c.PlatformRunner(access, record.Events(), logs.write, &node)
+	}, append([]string{"apply", "-auto-approve"}, node.Arguments()...)...)
+}
