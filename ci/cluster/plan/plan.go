@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -21,6 +22,8 @@ import (
 type Plan struct {
 	Cluster string      `json:"cluster"`
 	Layers  []LayerPlan `json:"layers"`
+	// Refused is what create would not do of it unasked, with the ways.
+	Refused []string `json:"refused,omitempty"`
 }
 
 // LayerPlan is what create would change in one layer.
@@ -29,6 +32,9 @@ type LayerPlan struct {
 	Summary string   `json:"summary"` // OpenTofu's own, or why it could not be planned
 	Changes []string `json:"changes"` // "kubectl_manifest.pool will be created"
 	Failed  bool     `json:"failed"`
+
+	// machines are those that would go.
+	machines platform.Consequences
 }
 
 // folderVariable tells root.hcl where each layer's plan goes in the form for programs: engine.json, …
@@ -84,6 +90,9 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 			plan.Summary = causes[layer.Name].Text()
 		}
 		made.Layers = append(made.Layers, plan)
+		if err := plan.machines.Refused(made.Cluster, nil, nil); err != nil {
+			made.Refused = append(made.Refused, strings.Split(err.Error(), "\n")...)
+		}
 	}
 	return made, nil
 }
@@ -115,6 +124,9 @@ func (p *Plan) Text() string {
 		}
 	}
 	_ = table.Flush() // a strings.Builder takes everything
+	for _, refusal := range p.Refused {
+		fmt.Fprintf(&out, "\n%s\n", refusal)
+	}
 	return out.String()
 }
 

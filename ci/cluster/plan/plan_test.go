@@ -212,3 +212,28 @@ func forPeople(text string) string {
 	slices.Sort(changes)
 	return strings.Join(append([]string{summaryLine.FindString(text)}, changes...), "\n") + "\n"
 }
+
+func TestWhatCreateRefusesIsToldWithTheWay(t *testing.T) {
+	plan := LayerPlan{Layer: "platform"}
+	vm := func(node, action, reason string) string {
+		return `{"type":"planned_change","change":{"resource":{"addr":"x","resource_type":"proxmox_virtual_environment_vm","resource_key":"` + node + `"},"action":"` + action + `","reason":"` + reason + `"}}` + "\n"
+	}
+	err := plan.read(strings.NewReader(vm("blue-worker-2", "delete", "delete_because_each_key") + vm("blue-worker-3", "replace", "cannot_update") +
+		vm("blue-worker-4", "replace", "tainted") + vm("blue-worker-5", "create", "") + vm("blue-worker-6", "update", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := plan.machines.Refused("blue", nil, nil)
+	if refused == nil {
+		t.Fatal("nothing is refused")
+	}
+	text := (&Plan{Cluster: "blue", Layers: []LayerPlan{plan}, Refused: strings.Split(refused.Error(), "\n")}).Text()
+	for _, want := range []string{"\ncreate would remove the VM of blue-worker-2", "remove-node --cluster blue --node blue-worker-2", "\ncreate would replace the VM of blue-worker-3"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "create would") != 2 {
+		t.Errorf("more is refused:\n%s", text)
+	}
+}

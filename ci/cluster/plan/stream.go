@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"tazlab.net/castle/ci/cluster/layers/state"
 )
 
 // message is a line of what OpenTofu tells programs: https://opentofu.org/docs/internals/machine-readable-ui. Other types of
@@ -16,6 +18,8 @@ type message struct {
 	Change struct {
 		Resource struct {
 			Address string `json:"addr"`
+			Type    string `json:"resource_type"`
+			Key     any    `json:"resource_key"`
 		} `json:"resource"`
 		Action string `json:"action"`
 		Reason string `json:"reason"`
@@ -76,6 +80,9 @@ func (p *LayerPlan) read(stream io.Reader) error {
 		switch line.Type {
 		case plannedChange:
 			resources = resources || line.Change.Action != unchanged
+			if line.Change.Resource.Type == state.VMType {
+				p.note(fmt.Sprint(line.Change.Resource.Key), line.Change.Action, line.Change.Reason)
+			}
 			if words := wording(line.Change.Action, line.Change.Reason); words != "" {
 				p.Changes = append(p.Changes, line.Change.Resource.Address+" "+words)
 			}
@@ -97,6 +104,16 @@ func (p *LayerPlan) read(stream io.Reader) error {
 		p.Summary = noChanges
 	}
 	return nil
+}
+
+// note remembers a machine that would go. One whose making failed half-way holds nothing.
+func (p *LayerPlan) note(node, action, reason string) {
+	switch {
+	case action == "delete":
+		p.machines.Removed = append(p.machines.Removed, node)
+	case action == "replace" && reason != "tainted":
+		p.machines.Replaced = append(p.machines.Replaced, node)
+	}
 }
 
 // wording completes a resource's address to a sentence; it is empty for an action that is not told.
