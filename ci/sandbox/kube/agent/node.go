@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net/netip"
 	"runtime"
@@ -43,6 +44,7 @@ type Node struct {
 
 type node struct {
 	Node
+	boot       string          // differs with each power on, as /proc/sys/kernel/random/boot_id does
 	context    context.Context // ends with the power
 	cut        context.CancelFunc
 	registered bool // guarded by the agent's mu
@@ -55,7 +57,7 @@ func (a *Agent) NodeUp(n Node) {
 	if old := a.nodes[n.Name]; old != nil || a.context.Err() != nil {
 		return
 	}
-	up := &node{Node: n}
+	up := &node{Node: n, boot: rand.Text()}
 	up.context, up.cut = context.WithCancel(a.context)
 	a.nodes[n.Name] = up
 	a.running.Go(func() { a.kubelet(up) })
@@ -218,7 +220,7 @@ func (a *Agent) reportNode(ctx context.Context, c *api, n *node, ready bool) err
 		NodeInfo: corev1.NodeSystemInfo{
 			KubeletVersion: a.options.KubernetesVersion, OSImage: a.options.OSImage, OperatingSystem: "linux",
 			Architecture: runtime.GOARCH, ContainerRuntimeVersion: "containerd://2.1.4", KernelVersion: "6.12.0-talos",
-			MachineID: n.Name, SystemUUID: n.Name, BootID: n.Name,
+			MachineID: n.Name, SystemUUID: n.Name, BootID: n.boot,
 		},
 	}
 	status.Allocatable = status.Capacity
