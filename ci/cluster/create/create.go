@@ -4,11 +4,14 @@ package create
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/platform"
+	"tazlab.net/castle/ci/cluster/restart"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -39,6 +42,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 			return err
 		}
 		if err := begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
+			if errors.As(err, new(*run.Failure)) {
+				return err
+			}
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		if options.PullAhead {
@@ -48,8 +54,8 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	})
 }
 
-// begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's and to take down or
-// away unasked those that are there, and notes what this run is going to make.
+// begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's and to take away unasked
+// those that are there, restarts one after the other those that have to be, and notes what this run is going to make.
 func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) error {
 	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
 		return err
@@ -66,26 +72,47 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	}
 	// A machine that is there and in no state is going to be imported, and could be changed by that.
 	if len(known)+len(there) > 0 {
-		if err := foresee(ctx, cluster, record, access, known, allowed); err != nil {
+		restarted, err := foresee(ctx, cluster, record, access, known, allowed)
+		if err != nil {
+			return err
+		}
+		if err := restart.Nodes(ctx, cluster, record, access, withLost(cluster, known, there), restarted); err != nil {
 			return err
 		}
 	}
 	return machines.NoteUnfinished(ctx, cluster.State)
 }
 
-// foresee plans the layer platform, and refuses what would take machines down or away unasked. known are those in its state.
-func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) error {
+// withLost are the VMs in the state, and those that no state knows and that are about to be imported, as they are described.
+func withLost(cluster *run.Cluster, known state.VMs, there map[string]string) state.VMs {
+	all := maps.Clone(known)
+	if all == nil {
+		all = state.VMs{}
+	}
+	for _, node := range cluster.Description.Nodes {
+		_, inState := known[node.Name]
+		if _, is := there[node.Name]; is && !inState {
+			all[node.Name] = state.VM{ID: node.VMID, Host: node.Host, Role: node.Role, Address: node.Address}
+		}
+	}
+	return all
+}
+
+// foresee plans the layer platform, refuses what would take machines away unasked, and returns the nodes that it would restart. known
+// are those in its state.
+func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) (restarted []string, err error) {
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()
 	begun, err := machines.Begun(cluster.State)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	plan, err := platform.Plan(ctx, cluster, record, access, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// The note alone could be an old one: another machine may have gone on since, with the same state.
 	halfMade := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
-	return platform.ConsequencesOf(plan).Refused(cluster.Description.Name, allowed, halfMade)
+	found := platform.ConsequencesOf(plan)
+	return found.Restarted, found.Refused(cluster.Description.Name, allowed, halfMade)
 }

@@ -23,6 +23,9 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
+// Deadline is how long pods get to go where nobody says anything else.
+const Deadline = 10 * time.Minute
+
 // every is how often pods that are held are asked for again.
 const every = time.Second
 
@@ -56,24 +59,31 @@ func (n *Node) Orphans(ctx context.Context) ([]string, error) {
 	pods, err := n.leaving(ctx)
 	var orphans []string
 	for _, pod := range pods {
-		if metav1.GetControllerOf(&pod) == nil && !finished(&pod) {
+		if orphan(&pod) {
 			orphans = append(orphans, nameOf(&pod))
 		}
 	}
 	return orphans, err
 }
 
+// Options are how far a drain goes.
+type Options struct {
+	Deadline time.Duration
+	// KeepOrphans leaves pods where they are that nobody makes again: the node comes back, and they with it.
+	KeepOrphans bool
+}
+
 // Drain cordons the node and evicts its pods, and returns when they are gone. Those of DaemonSets and of the kubelet itself stay. At the
 // deadline it gives up: the error names each pod that is left, and what holds it. report is told the same meanwhile.
-func (n *Node) Drain(ctx context.Context, deadline time.Duration, report func(string)) error {
+func (n *Node) Drain(ctx context.Context, options Options, report func(string)) error {
 	if err := n.Cordon(ctx, true); err != nil {
 		return fmt.Errorf("cordon %s: %w", n.name, err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, deadline)
+	bounded, cancel := context.WithTimeout(ctx, options.Deadline)
 	defer cancel()
 	left := ""
 	err := n.client.Poll(every).Until(bounded, func(ctx context.Context) kube.Answer {
-		seen, err := n.evict(ctx)
+		seen, err := n.evict(ctx, options.KeepOrphans)
 		if err != nil {
 			return kube.Answer{Seen: kube.Brief(err).Error(), Err: err}
 		}
@@ -81,18 +91,21 @@ func (n *Node) Drain(ctx context.Context, deadline time.Duration, report func(st
 		return kube.Answer{Seen: left, OK: len(seen) == 0}
 	}, report)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s still has pods after %s, and stays cordoned: %s", n.name, deadline, left)
+		return fmt.Errorf("%s still has pods after %s, and stays cordoned: %s", n.name, options.Deadline, left)
 	}
 	return err
 }
 
 // evict asks once for each pod to leave, and tells of each that is left.
-func (n *Node) evict(ctx context.Context) (left []string, err error) {
+func (n *Node) evict(ctx context.Context, keepOrphans bool) (left []string, err error) {
 	pods, err := n.leaving(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, pod := range pods {
+		if keepOrphans && orphan(&pod) {
+			continue
+		}
 		if pod.DeletionTimestamp != nil {
 			left = append(left, nameOf(&pod)+" is ending")
 			continue
@@ -143,6 +156,8 @@ func (n *Node) leaving(ctx context.Context) ([]corev1.Pod, error) {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(nameOf(&a), nameOf(&b)) })
 	return pods, nil
 }
+
+func orphan(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil && !finished(pod) }
 
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

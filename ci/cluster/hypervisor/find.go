@@ -27,7 +27,7 @@ func (h *Hypervisor) Own(ctx context.Context, node string) (*VM, error) {
 	case 1:
 		return &found[0], nil
 	}
-	return nil, fmt.Errorf("Proxmox has two VMs of the cluster that are called %s, %d and %d: give the wrong one another name, or remove it", node, found[0].ID, found[1].ID)
+	return nil, fmt.Errorf("two VMs of Proxmox are the cluster's and called %s, %d and %d: give the wrong one another name, or remove it", node, found[0].ID, found[1].ID)
 }
 
 // AwaitOff waits until the cluster's VM of a node is off or gone; false where that took longer than the limit.
@@ -49,4 +49,27 @@ func (h *Hypervisor) AwaitOff(ctx context.Context, node string, limit time.Durat
 			return false, ctx.Err()
 		}
 	}
+}
+
+// Reboot shuts the cluster's VM of a node down and starts it again, which applies what was changed of it meanwhile.
+func (h *Hypervisor) Reboot(ctx context.Context, node string) error {
+	vm, err := h.Own(ctx, node)
+	if err == nil && vm == nil {
+		err = fmt.Errorf("no VM of the cluster is called %s", node)
+	}
+	if err != nil {
+		return err
+	}
+	host, err := h.client.Node(ctx, vm.Host)
+	if err != nil {
+		return err
+	}
+	machine, err := host.VirtualMachine(ctx, vm.ID)
+	if err != nil {
+		return err
+	}
+	if err := ended(ctx, machine.Reboot); err != nil {
+		return fmt.Errorf("restart VM %d of %s: %w", vm.ID, node, err)
+	}
+	return nil
 }

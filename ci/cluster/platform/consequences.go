@@ -20,7 +20,7 @@ type Consequences struct {
 	Removed   []string // with their disks; no node of that name is described any more
 	Replaced  []string // by new ones with empty disks
 	Restarted []string
-	// ControlPlanes are those of them that are one, by the tag that their VMs have.
+	// ControlPlanes are those that are one of the removed and replaced, by the tag that their VMs have.
 	ControlPlanes []string
 }
 
@@ -46,6 +46,7 @@ func ConsequencesOf(plan *tfjson.Plan) Consequences {
 			found.Removed = append(found.Removed, node)
 		case actions.Update() && restarts(before, after):
 			found.Restarted = append(found.Restarted, node)
+			continue
 		default:
 			continue
 		}
@@ -82,7 +83,7 @@ func (c Consequences) Refused(cluster string, allowed, halfMade []string) error 
 	down := slices.DeleteFunc(slices.Clone(c.ControlPlanes), func(node string) bool { return slices.Contains(halfMade, node) })
 	if len(down) > 1 {
 		slices.Sort(down)
-		reasons = append(reasons, fmt.Errorf("create would take down the control planes %s at the same time, and etcd with them; nothing was changed: change one of them in cluster.yaml, create, then the next",
+		reasons = append(reasons, fmt.Errorf("create would take away the control planes %s at the same time, and etcd with them; nothing was changed: let one of them go, create, then the next",
 			strings.Join(down, ", ")))
 	}
 	return errors.Join(reasons...)

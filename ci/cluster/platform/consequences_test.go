@@ -36,17 +36,15 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 			allowed: []string{"blue-worker-1"}, want: []string{"remove the VM of blue-worker-9"}},
 		"replaced": {changes: []*tfjson.ResourceChange{vm("blue-worker-1", worker(1), worker(1), replace...), vm("blue-worker-2", worker(1), worker(1), replace...)},
 			want: []string{"create would replace the VM of blue-worker-1", "create would replace the VM of blue-worker-2"}},
-		"replaced as allowed":                     {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...)}, allowed: []string{"blue-cp-1"}},
-		"half made":                               {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...), vm("blue-cp-2", controlPlane(1), controlPlane(1), replace...)}, halfMade: []string{"blue-cp-1", "blue-cp-2"}},
-		"one control plane restarted":             {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(2), update...)}},
-		"workers restarted":                       {changes: []*tfjson.ResourceChange{vm("blue-worker-1", worker(1), worker(2), update...), vm("blue-worker-2", worker(1), worker(2), update...)}},
+		"replaced as allowed": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...)}, allowed: []string{"blue-cp-1"}},
+		"half made":           {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...), vm("blue-cp-2", controlPlane(1), controlPlane(1), replace...)}, halfMade: []string{"blue-cp-1", "blue-cp-2"}},
+		"workers restarted":   {changes: []*tfjson.ResourceChange{vm("blue-worker-1", worker(1), worker(2), update...), vm("blue-worker-2", worker(1), worker(2), update...)}},
 		"control planes that need not be stopped": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", map[string]any{"tags": []any{"controlplane"}}, map[string]any{"tags": []any{"controlplane", "x"}}, update...), vm("blue-cp-2", map[string]any{"tags": []any{"controlplane"}}, map[string]any{"tags": []any{"controlplane", "x"}}, update...)}},
-		"two control planes restarted": {changes: []*tfjson.ResourceChange{vm("blue-cp-2", controlPlane(1), controlPlane(2), update...), vm("blue-cp-1", controlPlane(1), controlPlane(2), update...)},
-			want: []string{"create would take down the control planes blue-cp-1, blue-cp-2 at the same time"}},
+		"control planes restarted":                {changes: []*tfjson.ResourceChange{vm("blue-cp-2", controlPlane(1), controlPlane(2), update...), vm("blue-cp-1", controlPlane(1), controlPlane(2), update...)}},
 		"one restarted, one replaced as allowed": {changes: []*tfjson.ResourceChange{vm("blue-cp-2", controlPlane(1), controlPlane(2), update...), vm("blue-cp-1", controlPlane(1), controlPlane(2), replace...)},
-			allowed: []string{"blue-cp-1"}, want: []string{"create would take down the control planes blue-cp-1, blue-cp-2 at the same time"}},
+			allowed: []string{"blue-cp-1"}},
 		"two control planes removed as allowed": {changes: []*tfjson.ResourceChange{vm("blue-cp-4", controlPlane(1), nil, tfjson.ActionDelete), vm("blue-cp-5", controlPlane(1), nil, tfjson.ActionDelete)},
-			allowed: []string{"blue-cp-4", "blue-cp-5"}, want: []string{"create would take down the control planes blue-cp-4, blue-cp-5 at the same time"}},
+			allowed: []string{"blue-cp-4", "blue-cp-5"}, want: []string{"create would take away the control planes blue-cp-4, blue-cp-5 at the same time"}},
 	}
 	for name, c := range cases {
 		err := ConsequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).Refused("blue", c.allowed, c.halfMade)
@@ -63,5 +61,17 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 				t.Errorf("%s: %s", name, lines[i])
 			}
 		}
+	}
+}
+
+func TestWhoIsRestartedIsKnown(t *testing.T) {
+	changes := []*tfjson.ResourceChange{
+		vm("blue-cp-1", machine("controlplane", 1), machine("controlplane", 2), tfjson.ActionUpdate),
+		vm("blue-cp-2", map[string]any{"tags": []any{"controlplane"}}, map[string]any{"tags": []any{"controlplane", "x"}}, tfjson.ActionUpdate),
+		vm("blue-worker-1", machine("worker", 1), machine("worker", 2), tfjson.ActionUpdate),
+		vm("blue-worker-2", machine("worker", 1), machine("worker", 1), tfjson.ActionNoop),
+	}
+	if got := ConsequencesOf(&tfjson.Plan{ResourceChanges: changes}).Restarted; strings.Join(got, " ") != "blue-cp-1 blue-worker-1" {
+		t.Errorf("%v are restarted", got)
 	}
 }

@@ -2,7 +2,6 @@ package removenode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,11 +15,9 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
-	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
-	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // leaving is a node on its way out, and what is there of it.
@@ -65,7 +62,7 @@ func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 	if l.nodes, err = l.listNodes(ctx); err != nil {
 		return nil, err
 	}
-	if l.machines, err = present(cluster, l.known).Machines(access); err != nil {
+	if l.machines, err = cluster.Present(l.known).Machines(access); err != nil {
 		return nil, err
 	}
 	if l.etcd, err = l.machines.EtcdQuorum(ctx); err != nil {
@@ -80,21 +77,6 @@ func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 		return nil, err
 	}
 	return l, l.isOff(ctx)
-}
-
-// present is the cluster with the nodes that its machines are, whatever cluster.yaml says now.
-func present(cluster *run.Cluster, known state.VMs) *run.Cluster {
-	described := *cluster.Description
-	described.Nodes = nil
-	for name, vm := range known {
-		if vm.Address.IsValid() {
-			described.Nodes = append(described.Nodes, description.Node{Name: name, Role: vm.Role, Address: vm.Address, VMID: vm.ID, Host: vm.Host})
-		}
-	}
-	slices.SortFunc(described.Nodes, func(a, b description.Node) int { return strings.Compare(a.Name, b.Name) })
-	on := *cluster
-	on.Description = &described
-	return &on
 }
 
 // isThere fails where nothing is known of the node, or not enough to remove it.
@@ -176,31 +158,9 @@ func (l *leaving) controlPlane() bool {
 // on tells whether the machine has power.
 func (l *leaving) on() bool { return l.vm != nil && l.vm.Status == hypervisor.Running }
 
-// step notes a step of the way. what does it, tells what is seen meanwhile, and returns whether there was anything to do.
+// step notes a step of the way.
 func (l *leaving) step(name string, do func(tell func(string)) (did bool, err error)) error {
-	event := timeline.Event{Kind: timeline.KindStep, Cluster: l.cluster.Description.Name, Layer: layers.Platform, Name: name, Phase: timeline.PhaseStart}
-	if err := l.record.Log.Append(event); err != nil {
-		return err
-	}
-	var noted error
-	last := ""
-	did, err := do(func(seen string) {
-		if seen == last {
-			return
-		}
-		last = seen
-		waiting := event
-		waiting.Phase, waiting.Cause = timeline.PhaseWaiting, seen
-		noted = errors.Join(noted, l.record.Log.Append(waiting))
-	})
-	event.Phase, event.Result = timeline.PhaseEnd, timeline.ResultOK
-	switch {
-	case err != nil:
-		event.Result, event.Cause = timeline.ResultFailed, err.Error()
-	case !did:
-		event.Result = timeline.ResultUnchanged
-	}
-	return errors.Join(err, noted, l.record.Log.Append(event))
+	return l.record.Step(l.cluster.Description.Name, name, do)
 }
 
 // gone makes of "it is not there" no error.

@@ -33,7 +33,7 @@ func (l *leaving) drain(ctx context.Context) error {
 			tell("its machine does not run, so that its pods go with the node")
 			return true, node.Cordon(ctx, true)
 		}
-		if err := node.Drain(ctx, l.DrainTimeout, tell); err != nil {
+		if err := node.Drain(ctx, drain.Options{Deadline: l.DrainTimeout}, tell); err != nil {
 			return true, fmt.Errorf("%w; make room for them, and call again, or give up with kubectl uncordon %s", err, l.Node)
 		}
 		return true, nil

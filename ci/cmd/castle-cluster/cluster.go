@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +16,7 @@ import (
 	"tazlab.net/castle/ci/cluster/create"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/destroy"
+	"tazlab.net/castle/ci/cluster/drain"
 	"tazlab.net/castle/ci/cluster/forget"
 	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/plan"
@@ -170,7 +170,7 @@ func (c *clusterFlags) removeNode() *cobra.Command {
 	})
 	command.Flags().StringVar(&options.Node, "node", "", "the node, by name")
 	command.Flags().StringVar(&options.Confirm, "confirm", "", "the node's name once more")
-	command.Flags().DurationVar(&options.DrainTimeout, "drain-timeout", 10*time.Minute, "how long its pods may take to go")
+	command.Flags().DurationVar(&options.DrainTimeout, "drain-timeout", drain.Deadline, "how long its pods may take to go")
 	format.Add(command)
 	cli.Require(command, "node", "confirm")
 	return command

@@ -1,0 +1,278 @@
+// Package restart has nodes restarted for what is changed of their VMs, one at a time: each is drained before, and the cluster is well
+// again before the next one's turn comes. On the Node of Kubernetes it notes what it is about, so that a run that was interrupted is gone
+// on with.
+package restart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/drain"
+	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/talos"
+)
+
+const (
+	// wellLimit is how long the cluster may take to be well before a node is taken down.
+	wellLimit = 5 * time.Minute
+	// backLimit is how long a node may take to come back.
+	backLimit = 10 * time.Minute
+)
+
+// annotation holds a note on a Node, from before it is cordoned until it is back.
+const annotation = "castle.tazlab.net/restart"
+
+// note is what castle is about to do to a node, and what it was like before.
+type note struct {
+	Boot     string `json:"boot"`     // the boot that is to end
+	Cordoned bool   `json:"cordoned"` // it was so already, and stays so
+	Changing bool   `json:"changing"` // its VM may have been changed
+}
+
+// rolling is one run of it.
+type rolling struct {
+	cluster *run.Cluster
+	record  *run.Record
+	access  *run.Access
+	known   state.VMs
+
+	kube     *kube.Client
+	typed    kubernetes.Interface
+	machines *talos.Access
+}
+
+// Nodes restarts those that are wanted, by name, by applying the layer platform to each, and first of all ends what an interrupted run has
+// begun. known are the VMs in the layer's state. Where the API does not answer and none is wanted, nothing is done.
+func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, wanted []string) error {
+	r := &rolling{cluster: cluster, record: record, access: access, known: known}
+	var err error
+	if r.kube, err = kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key); err != nil {
+		return err
+	}
+	if r.typed, err = kubernetes.NewForConfig(r.kube.Config()); err != nil {
+		return err
+	}
+	look, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
+	defer cancel()
+	list, err := r.typed.CoreV1().Nodes().List(look, metav1.ListOptions{})
+	switch {
+	case err != nil && len(wanted) == 0:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("create would restart %s, one after the other, and the API at %s has to answer for that; nothing was changed: bring it up, or take the change back and create first: %w", strings.Join(wanted, ", "), access.Kube.Host, kube.Brief(err))
+	}
+	var begun, others []string
+	for _, node := range list.Items {
+		switch _, noted := node.Annotations[annotation]; {
+		case noted:
+			begun = append(begun, node.Name)
+		case slices.Contains(wanted, node.Name):
+			others = append(others, node.Name)
+		}
+	}
+	// What is no node of Kubernetes runs nothing that a restart would disturb, but may be a member of etcd.
+	strange := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool {
+		return slices.Contains(begun, name) || slices.Contains(others, name) || known[name].Role != description.RoleControlPlane
+	})
+	if len(strange) > 1 {
+		return fmt.Errorf("create would restart the control planes %s at the same time, which are no nodes of Kubernetes; nothing was changed: change one of them in cluster.yaml, create, then the next", strings.Join(strange, ", "))
+	}
+	if len(begun)+len(others) == 0 {
+		return nil
+	}
+	present := cluster.Present(known)
+	if r.machines, err = present.Machines(access); err != nil {
+		return err
+	}
+	defer r.machines.Close()
+	for _, name := range slices.Concat(begun, others) {
+		if err := r.restart(ctx, present, name, slices.Contains(wanted, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restart takes one node down and up. changes tells that its VM is to be changed.
+func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string, changes bool) error {
+	node, err := r.node(ctx, name)
+	if err != nil {
+		return err
+	}
+	about, begun := noteOf(node)
+	if begun && !changes && !about.Changing {
+		return r.release(ctx, name, about) // the change was taken back
+	}
+	if begun && !changes && node.Status.NodeInfo.BootID != about.Boot {
+		return r.comeBack(ctx, name, about)
+	}
+	if err := r.wellBefore(ctx, present); err != nil {
+		return fmt.Errorf("before %s is restarted, the cluster has to be well: %w", name, err)
+	}
+	if node, err = r.node(ctx, name); err != nil {
+		return err
+	}
+	switch boot := node.Status.NodeInfo.BootID; {
+	case changes:
+		about = note{Boot: boot, Cordoned: node.Spec.Unschedulable && (!begun || about.Cordoned)}
+	case boot != about.Boot: // an interrupted run had it restarted, and it is back by now
+		return r.release(ctx, name, about)
+	}
+	if err := r.takeDown(ctx, name, about, changes); err != nil {
+		return err
+	}
+	return r.comeBack(ctx, name, about)
+}
+
+// comeBack waits for the node, and lets pods come to it again.
+func (r *rolling) comeBack(ctx context.Context, name string, about note) error {
+	err := r.record.Step(r.cluster.Description.Name, "restart "+name, func(tell func(string)) (bool, error) {
+		return true, r.back(ctx, name, about.Boot, tell)
+	})
+	if err != nil {
+		return err
+	}
+	return r.release(ctx, name, about)
+}
+
+// wellBefore waits until nothing else is down: the gate of the layer platform, for the machines that there are.
+func (r *rolling) wellBefore(ctx context.Context, present *run.Cluster) error {
+	var noted error
+	err := gates.Run(ctx, layers.Platform, gates.Env{Kube: r.kube, Cluster: present.Description, Talos: run.Quorum{Machines: r.machines}},
+		gates.Options{Timeout: wellLimit, Events: func(event gates.Event) {
+			if event.Condition == "" {
+				return
+			}
+			record := event.Record(layers.Platform)
+			record.Cluster = r.cluster.Description.Name
+			noted = errors.Join(noted, r.record.Log.Append(record))
+		}})
+	return errors.Join(err, noted)
+}
+
+// takeDown drains the node and has its VM changed, which restarts it. Where an interrupted run has changed it already, it is restarted.
+func (r *rolling) takeDown(ctx context.Context, name string, about note, changes bool) error {
+	err := r.record.Step(r.cluster.Description.Name, "drain "+name, func(tell func(string)) (bool, error) {
+		if err := r.write(ctx, name, &about, nil); err != nil {
+			return true, err
+		}
+		node, err := drain.Of(r.kube, name)
+		if err != nil {
+			return true, err
+		}
+		if err := node.Drain(ctx, drain.Options{Deadline: drain.Deadline, KeepOrphans: true}, tell); err != nil {
+			return true, fmt.Errorf("%w; make room for them, and create again, or take the change back in cluster.yaml", err)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	if !changes {
+		machines := r.cluster.Hypervisor(r.access)
+		defer machines.Close()
+		if _, err := r.cluster.OwnVMs(ctx, r.access); err != nil {
+			return err
+		}
+		return machines.Reboot(ctx, name)
+	}
+	about.Changing = true
+	if err := r.write(ctx, name, &about, nil); err != nil {
+		return err
+	}
+	return r.cluster.ApplyNode(ctx, r.record, r.access, run.OneNode{Name: name, ID: r.known[name].ID})
+}
+
+// back waits until the node is Ready after another boot than that.
+func (r *rolling) back(ctx context.Context, name, boot string, tell func(string)) error {
+	bounded, cancel := context.WithTimeout(ctx, backLimit)
+	defer cancel()
+	seen := ""
+	err := r.kube.Poll(time.Second).Until(bounded, func(ctx context.Context) kube.Answer {
+		node, err := r.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			seen = kube.Brief(err).Error()
+			return kube.Answer{Seen: seen, Err: err}
+		case node.Status.NodeInfo.BootID == boot:
+			seen = "it has not started again"
+		case !ready(node):
+			seen = "it has started, and is not Ready"
+		default:
+			return kube.Answer{OK: true}
+		}
+		return kube.Answer{Seen: seen}
+	}, tell)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s is not back after %s: %s; look at its console in Proxmox", name, backLimit, seen)
+	}
+	return err
+}
+
+// release lets pods come to the node again, unless somebody else had cordoned it.
+func (r *rolling) release(ctx context.Context, name string, about note) error {
+	cordoned := about.Cordoned
+	return r.write(ctx, name, nil, &cordoned)
+}
+
+// write puts a note on a Node, or removes it where it is nil, and cordons the node or not, where that is said.
+func (r *rolling) write(ctx context.Context, name string, about *note, cordoned *bool) error {
+	var text any // null removes it
+	if about != nil {
+		data, err := json.Marshal(about)
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	}
+	change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation: text}}}
+	if cordoned != nil {
+		change["spec"] = map[string]any{"unschedulable": *cordoned}
+	}
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return r.kube.Ask(ctx, func(ctx context.Context) error {
+		_, err := r.typed.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+func (r *rolling) node(ctx context.Context, name string) (node *corev1.Node, err error) {
+	err = r.kube.Ask(ctx, func(ctx context.Context) error {
+		node, err = r.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
+	return node, err
+}
+
+// noteOf reads the note on a Node. One that cannot be read says nothing, and a restart too many does no harm.
+func noteOf(node *corev1.Node) (about note, has bool) {
+	text, has := node.Annotations[annotation]
+	if has {
+		_ = json.Unmarshal([]byte(text), &about)
+	}
+	return about, has
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,25 @@
+package run
+
+import (
+	"slices"
+	"strings"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers/state"
+)
+
+// Present is the cluster with the nodes that its machines are, by their state, whatever cluster.yaml says of them now. Of a node it
+// knows what it is called, what it is and where.
+func (c *Cluster) Present(known state.VMs) *Cluster {
+	described := *c.Description
+	described.Nodes = nil
+	for name, vm := range known {
+		if vm.Address.IsValid() {
+			described.Nodes = append(described.Nodes, description.Node{Name: name, Role: vm.Role, Address: vm.Address, VMID: vm.ID, Host: vm.Host})
+		}
+	}
+	slices.SortFunc(described.Nodes, func(a, b description.Node) int { return strings.Compare(a.Name, b.Name) })
+	present := *c
+	present.Description = &described
+	return &present
+}
