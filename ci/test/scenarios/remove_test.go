@@ -5,6 +5,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +101,11 @@ func TestAWorkerLeaves(t *testing.T) {
 	k.must(k.typed.PolicyV1().PodDisruptionBudgets("default").Delete(t.Context(), "keep", metav1.DeleteOptions{}))
 
 	w.leaves(without, node).succeeds()
+	for _, step := range []string{"checks", "drain " + node, "reset " + node, "node " + node} {
+		if result := w.event(ends("step", "platform", step)).Result; result != timeline.ResultOK {
+			t.Errorf("%s: %q", step, result)
+		}
+	}
 	if w.hasVM(node) || k.hasNode(node) {
 		t.Errorf("Proxmox has %+v", w.vms())
 	}
@@ -155,6 +161,17 @@ func TestControlPlanesLeave(t *testing.T) {
 	}
 }
 
+// noted tells whether the latest run, which may only just have begun, has come to an event.
+func (w *world) noted(is func(timeline.Event) bool) bool {
+	events, err := timeline.Read(filepath.Join(w.lastRun(), "events.jsonl"))
+	return err == nil && slices.ContainsFunc(events, is)
+}
+
+// begins fits the events of a step, from its start on.
+func begins(name string) func(timeline.Event) bool {
+	return func(e timeline.Event) bool { return strings.HasPrefix(e.Name, name) }
+}
+
 // TestANodeLeavesThatIsInterruptedAtEachStep: whatever has happened already, the next call does the rest.
 func TestANodeLeavesThatIsInterruptedAtEachStep(t *testing.T) {
 	t.Parallel()
@@ -163,19 +180,16 @@ func TestANodeLeavesThatIsInterruptedAtEachStep(t *testing.T) {
 	w.castle("create").succeeds()
 	const node = "sandbox-cp-3"
 	other := w.edited("other", change{from: cp3, to: strings.NewReplacer("cp-3", "cp-4", "213", "216", "523", "526").Replace(cp3)})
-	ends := func(name string) func(timeline.Event) bool {
-		return func(e timeline.Event) bool { return e.Phase == timeline.PhaseEnd && strings.HasPrefix(e.Name, name) }
-	}
 	for _, at := range []struct {
 		what string
 		is   func(timeline.Event) bool
 	}{
-		{"before the drain", ends("checks")},
-		{"drained", ends("drain")},
-		{"leaving etcd", func(e timeline.Event) bool { return strings.HasPrefix(e.Name, "etcd without") }},
-		{"out of etcd", ends("etcd without")},
-		{"resetting itself", func(e timeline.Event) bool { return strings.HasPrefix(e.Name, "reset") }},
-		{"off", ends("reset")},
+		{"before the drain", ends("step", "platform", "checks")},
+		{"drained", ends("step", "platform", "drain")},
+		{"leaving etcd", begins("etcd without")},
+		{"out of etcd", ends("step", "platform", "etcd without")},
+		{"resetting itself", begins("reset")},
+		{"off", ends("step", "platform", "reset")},
 		{"OpenTofu begins", func(e timeline.Event) bool { return e.Kind == timeline.KindLayer && e.Layer == "platform" }},
 		{"its VM is gone, and in the state", func(timeline.Event) bool { return !w.hasVM(node) }},
 	} {
@@ -187,7 +201,7 @@ func TestANodeLeavesThatIsInterruptedAtEachStep(t *testing.T) {
 				t.Fatalf("%s: it ended\n%s", at.what, c.stderr.String())
 			default:
 			}
-			return "", w.lastRun() != before && slices.ContainsFunc(w.events(), at.is)
+			return "", w.lastRun() != before && w.noted(at.is)
 		})
 		c.kill()
 		c.wait(time.Minute)
