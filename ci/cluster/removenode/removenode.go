@@ -36,6 +36,11 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	}
 	cluster.Flags = []string{"--node", options.Node, "--confirm", options.Node}
 	return cluster.Execute(ctx, "remove-node", func(ctx context.Context, record *run.Record) error {
+		verified, err := cluster.VerifyProxmox(ctx)
+		if err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
+		defer verified()
 		access, err := cluster.SecretsAlone(ctx, record)
 		if err != nil {
 			return err
