@@ -1,5 +1,5 @@
 // Package create brings a cluster up, or on from where an earlier run ended: its secrets, then all layers, while the machines
-// pull the layers' images ahead. It leaves alone what is there and as described.
+// pull the layers' images ahead, and its administrator's credentials into Infisical. It leaves alone what is there and as described.
 package create
 
 import (
@@ -50,7 +50,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if options.PullAhead {
 			defer pullAhead(ctx, cluster, record, access)()
 		}
-		return cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
+		kept := keepCredentials(ctx, cluster, record, access)
+		err = cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
+		return errors.Join(err, cluster.NotKept(record, kept()))
 	})
 }
 

@@ -3,10 +3,9 @@
 package credentials
 
 import (
-	"tazlab.net/castle/ci/cluster/talos/machineconfig"
-
 	"context"
 
+	"tazlab.net/castle/ci/cluster/adminconfig"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -16,12 +15,7 @@ func Kubeconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	machines, err := cluster.Machines(access)
-	if err != nil {
-		return nil, err
-	}
-	defer machines.Close()
-	return machines.Kubeconfig(ctx)
+	return adminconfig.Kubeconfig(ctx, cluster, access)
 }
 
 // Talosconfig is an administrator's configuration for talosctl, with all control planes as endpoints.
@@ -30,9 +24,5 @@ func Talosconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, config, err := machineconfig.Configs(cluster.Description, access.Bundle)
-	if err != nil {
-		return nil, err
-	}
-	return config.Bytes()
+	return adminconfig.Talosconfig(cluster, access)
 }

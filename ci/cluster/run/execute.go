@@ -115,3 +115,11 @@ func (c *Cluster) PlatformFailure(ctx context.Context, record *Record, err error
 	}
 	return &Failure{Layer: layers.Platform, Cause: err.Error(), Resume: c.resume(record.Command), err: err}
 }
+
+// NotKept tells that the cluster is there and its administrator's credentials could not be kept; nil where err is.
+func (c *Cluster) NotKept(record *Record, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Failure{Layer: "", Cause: err.Error(), Resume: c.resume(record.Command), err: err}
+}

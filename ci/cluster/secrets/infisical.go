@@ -87,7 +87,7 @@ func newSession(at place, clientID, clientSecret string, in Inputs) *session {
 // list reads all secrets of the cluster's path.
 func (s *session) list(ctx context.Context) (map[string]string, error) {
 	values := map[string]string{}
-	err := s.authenticated(ctx, "read the secrets", func(client *resty.Client) error {
+	err := s.authenticated(ctx, operation{doing: "read the secrets"}, func(client *resty.Client) error {
 		answer, err := secretsapi.CallListSecretsV3(nil, client, secretsapi.ListSecretsV3RawRequest{
 			ProjectID: s.project, Environment: s.environment, SecretPath: s.path, ExpandSecretReferences: true, IncludeImports: true,
 		})
@@ -111,8 +111,9 @@ func (s *session) list(ctx context.Context) (map[string]string, error) {
 // create makes a secret. One that is there already stays as it is: made is false then, also where it is there because the answer
 // to an earlier try was lost.
 func (s *session) create(ctx context.Context, name, value string) (made bool, err error) {
+	to := operation{"keep " + name, "create"}
 	written := ""
-	err = s.authenticated(ctx, "keep "+name, func(client *resty.Client) error {
+	err = s.authenticated(ctx, to, func(client *resty.Client) error {
 		answer, err := secretsapi.CallCreateSecretV3(client, secretsapi.CreateSecretV3RawRequest{
 			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", SecretValue: value,
 		})
@@ -120,18 +121,66 @@ func (s *session) create(ctx context.Context, name, value string) (made bool, er
 		return err
 	})
 	var refused *InfisicalError
-	switch {
-	case errors.As(err, &refused) && refused.alreadyExists():
+	if errors.As(err, &refused) && refused.alreadyExists() {
 		return false, nil
-	case err == nil && written != name:
-		return false, &InfisicalError{Place: s.String(), Doing: "keep " + name, Status: http.StatusOK,
+	}
+	return err == nil, s.written(to, name, written, err)
+}
+
+// update gives a secret of the cluster's own path another value. found is false where there is none.
+func (s *session) update(ctx context.Context, name, value string) (found bool, err error) {
+	to := operation{"keep " + name, "edit"}
+	written := ""
+	err = s.authenticated(ctx, to, func(client *resty.Client) error {
+		answer, err := secretsapi.CallUpdateSecretV3(client, secretsapi.UpdateSecretV3RawRequest{
+			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", NewSecretValue: value,
+		})
+		written = answer.Secret.SecretKey
+		return err
+	})
+	var refused *InfisicalError
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, s.written(to, name, written, err)
+}
+
+// written tells a change that was made from one that only was asked for.
+func (s *session) written(to operation, name, written string, err error) error {
+	if err == nil && written != name {
+		return &InfisicalError{Place: s.String(), operation: to, Status: http.StatusOK,
 			Message: "the change waits for an approval: let the identity bypass the change policy of this path"}
 	}
-	return err == nil, err
+	return err
+}
+
+// put gives a secret a value, whether it is there or not. there is what was seen of it; since then it may have been made or removed,
+// and what a look at an import has shown is not there to be changed.
+func (s *session) put(ctx context.Context, name, value string, there bool) (created bool, err error) {
+	for range 3 {
+		done := false
+		if there {
+			done, err = s.update(ctx, name, value)
+		} else {
+			done, err = s.create(ctx, name, value)
+		}
+		if done || err != nil {
+			return !there, err
+		}
+		there = !there
+	}
+	return false, &InfisicalError{Place: s.String(), operation: operation{doing: "keep " + name},
+		Message: "the folder is not there, or somebody makes and removes the secret at the same time"}
+}
+
+// operation is what is asked of Infisical.
+type operation struct {
+	doing      string // "log in", "read the secrets", "keep TALOS_SECRETS"
+	permission string // what an identity must be allowed to do with secrets, "create" or "edit"; empty: to read them
 }
 
 // authenticated runs a request with a token, and once more with a new one where Infisical no longer takes the old.
-func (s *session) authenticated(ctx context.Context, doing string, request func(*resty.Client) error) error {
+func (s *session) authenticated(ctx context.Context, to operation, request func(*resty.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.deadline)
 	defer cancel()
 	for renewed := false; ; renewed = true {
@@ -139,7 +188,7 @@ func (s *session) authenticated(ctx context.Context, doing string, request func(
 		if err != nil {
 			return err
 		}
-		err = s.try(ctx, doing, token, request)
+		err = s.try(ctx, to, token, request)
 		var refused *InfisicalError
 		if renewed || !errors.As(err, &refused) || !refused.tokenRefused() {
 			return err
@@ -164,7 +213,7 @@ func (s *session) login(ctx context.Context) (string, error) {
 	if s.token != "" {
 		return s.token, nil
 	}
-	err := s.try(ctx, "log in", "", func(client *resty.Client) error {
+	err := s.try(ctx, operation{doing: "log in"}, "", func(client *resty.Client) error {
 		answer, err := authapi.CallUniversalAuthLogin(client, authapi.UniversalAuthLoginRequest{ClientID: s.clientID, ClientSecret: s.clientSecret})
 		if err == nil && answer.AccessToken == "" {
 			return errNotInfisical
@@ -179,7 +228,7 @@ func (s *session) login(ctx context.Context) (string, error) {
 var errNotInfisical = errors.New("the answer is not one of Infisical's: check secrets.infisical.url")
 
 // try runs a request until it succeeds, cannot succeed, or the deadline is over.
-func (s *session) try(ctx context.Context, doing, token string, request func(*resty.Client) error) error {
+func (s *session) try(ctx context.Context, to operation, token string, request func(*resty.Client) error) error {
 	started := time.Now()
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval = s.pace.first, s.pace.most
@@ -202,7 +251,7 @@ func (s *session) try(ctx context.Context, doing, token string, request func(*re
 		if last == nil || ctx.Err() == nil {
 			last = failed // the end of the deadline says less than what was seen before it
 		}
-		last.Place, last.Doing, last.Message = s.String(), doing, redact.Text(last.Message)
+		last.Place, last.operation, last.Message = s.String(), to, redact.Text(last.Message)
 		if !failed.helps() {
 			return struct{}{}, backoff.Permanent(failed)
 		}
@@ -218,7 +267,7 @@ func (s *session) try(ctx context.Context, doing, token string, request func(*re
 		return nil
 	}
 	if last == nil {
-		last = &InfisicalError{Place: s.String(), Doing: doing}
+		last = &InfisicalError{Place: s.String(), operation: to}
 	}
 	last.Tries, last.Elapsed, last.ended = tries, time.Since(started), ctx.Err()
 	return last

@@ -12,13 +12,13 @@ import (
 // InfisicalError is what Infisical answered, or did not, and where. No value is in it.
 type InfisicalError struct {
 	Place      string
-	Doing      string        // "log in", "read the secrets", "keep TALOS_SECRETS"
 	Status     int           // HTTP status; 0 where there was no answer
 	Message    string        // Infisical's own, or the network's
 	RetryAfter time.Duration // what Infisical asked to wait
 	Tries      int
 	Elapsed    time.Duration
 
+	operation
 	kind  string
 	cause error
 	retry bool
@@ -28,7 +28,7 @@ type InfisicalError struct {
 // Error is one line: where, what was wanted, what came, how often it was tried, and what to do.
 func (e *InfisicalError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: cannot %s: %s", e.Place, e.Doing, e.what())
+	fmt.Fprintf(&text, "%s: cannot %s: %s", e.Place, e.doing, e.what())
 	if e.Tries > 1 || e.ended != nil {
 		fmt.Fprintf(&text, ", after %d tries in %s", e.Tries, e.Elapsed.Round(100*time.Millisecond))
 	}
@@ -55,10 +55,12 @@ func (e *InfisicalError) fix() string {
 	switch {
 	case errors.Is(e.ended, context.Canceled):
 		return "interrupted"
-	case e.Status == http.StatusUnauthorized && e.Doing == "log in":
+	case e.Status == http.StatusUnauthorized && e.doing == "log in":
 		return fmt.Sprintf("%s and %s in the SOPS file are not those of a machine identity there", InfisicalClientID, InfisicalClientSecret)
 	case e.Status == http.StatusUnauthorized || e.tokenRefused():
 		return "a new login did not help: check the identity's access token TTL and its trusted addresses"
+	case e.Status == http.StatusForbidden && e.permission != "":
+		return fmt.Sprintf("give the machine identity of %s the permission to %s secrets in this path", InfisicalClientID, e.permission)
 	case e.Status == http.StatusForbidden:
 		return fmt.Sprintf("give the machine identity of %s access to this path", InfisicalClientID)
 	case e.Status == http.StatusNotFound:
@@ -91,7 +93,7 @@ func (e *InfisicalError) helps() bool { return e.retry }
 // tokenRefused tells a token that is no longer taken from a permission that is not given: Infisical answers 401 to a
 // revoked token and 403 of the kind TokenError to an expired one.
 func (e *InfisicalError) tokenRefused() bool {
-	return e.Doing != "log in" && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && e.kind == "TokenError")
+	return e.doing != "log in" && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && e.kind == "TokenError")
 }
 
 func (e *InfisicalError) alreadyExists() bool {

@@ -27,7 +27,15 @@ const (
 	GitOpsCA              = "GITOPS_CA"     // PEM, for a Git server with a private CA
 	FluxAgeKey            = "SOPS_AGE_KEY"  // Flux decrypts the cluster's manifests with it
 	TalosSecrets          = "TALOS_SECRETS" // the cluster's PKI and tokens, written by the first create
+
+	// Written by create once the cluster is up, for people. They are not called KUBECONFIG and TALOSCONFIG, since whoever has Infisical
+	// set variables by the secrets' names would give kubectl and talosctl a text where they want a file's name.
+	AdminKubeconfig  = "ADMIN_KUBECONFIG"
+	AdminTalosconfig = "ADMIN_TALOSCONFIG"
 )
+
+// products are the secrets that come of a cluster: none of it is made with them.
+var products = map[string]bool{AdminKubeconfig: true, AdminTalosconfig: true}
 
 // Sources of secrets.
 const (

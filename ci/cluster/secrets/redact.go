@@ -1,6 +1,8 @@
 package secrets
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"regexp"
 	"strings"
 
@@ -17,6 +19,8 @@ func learn(values map[string]string) {
 		case public[name]:
 		case name == ProxmoxAPIToken:
 			redact.Add(TokenParts(value)...)
+		case products[name]:
+			redact.Add(PrivateKeys(value)...)
 		default:
 			redact.Add(value)
 		}
@@ -28,6 +32,24 @@ func TokenParts(token string) []string {
 	_, key, _ := strings.Cut(token, "=")
 	return []string{token, key}
 }
+
+// PrivateKeys are what of a kubeconfig or a talosconfig must not be shown, PEM in base64: the addresses beside them are in every log.
+// Of a text without any, which is neither, that is all of it.
+func PrivateKeys(config string) []string {
+	var keys []string
+	for _, word := range longBase64.FindAllString(config, -1) {
+		text, err := base64.StdEncoding.DecodeString(word)
+		if block, _ := pem.Decode(text); err == nil && block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			keys = append(keys, word)
+		}
+	}
+	if keys == nil {
+		return []string{config}
+	}
+	return keys
+}
+
+var longBase64 = regexp.MustCompile(`[A-Za-z0-9+/]{64,}={0,2}`)
 
 // identity is what of an age key's text is secret. The comments beside it name the public key, which messages name too.
 var identity = regexp.MustCompile(`AGE-SECRET-KEY-\S+`)

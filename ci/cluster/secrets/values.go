@@ -74,14 +74,16 @@ func (v Values) names() []string {
 	return slices.Sorted(maps.Keys(k.values))
 }
 
-// Inventory lists the secrets and where each came from, in order of their names.
+// Inventory lists the secrets that the cluster is made with and where each came from, in order of their names.
 func (v Values) Inventory() []Entry {
 	k := v.kept()
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	var entries []Entry
 	for _, name := range slices.Sorted(maps.Keys(k.values)) {
-		entries = append(entries, Entry{Name: name, Source: k.sources[name]})
+		if !products[name] {
+			entries = append(entries, Entry{Name: name, Source: k.sources[name]})
+		}
 	}
 	return entries
 }
@@ -98,21 +100,9 @@ func (v Values) All() map[string]string {
 // then: two that make one at the same time end with the same, and what a cluster was built upon is never replaced. A value that is empty
 // or that Infisical would not give back as it is, since it trims white space, is refused; so is a name that the SOPS file owns.
 func (v Values) Establish(ctx context.Context, name, value string) (kept string, err error) {
-	k := v.kept()
-	k.mu.RLock()
-	caller, source, there := k.caller, k.sources[name], k.values[name]
-	k.mu.RUnlock()
-	switch {
-	case caller == nil:
-		return "", fmt.Errorf("%s cannot be kept: these secrets did not come from Infisical", name)
-	case source == SourceSOPS:
-		return "", fmt.Errorf("%s cannot be kept in Infisical: the SOPS file holds it", name)
-	case source == SourceInfisical:
-		return there, nil
-	case strings.TrimSpace(value) == "":
-		return "", fmt.Errorf("%s cannot be kept: its value is empty", name)
-	case strings.TrimSpace(value) != strings.TrimSuffix(value, "\n"):
-		return "", fmt.Errorf("%s cannot be kept: Infisical would trim the white space around its value", name)
+	caller, there, has, err := v.keepable(name, value)
+	if err != nil || has {
+		return there, err
 	}
 	learn(map[string]string{name: value})
 	made, err := caller.create(ctx, name, value)
@@ -131,6 +121,54 @@ func (v Values) Establish(ctx context.Context, name, value string) (kept string,
 	}
 	v.Add(map[string]string{name: value}, SourceInfisical)
 	return value, nil
+}
+
+// Results of Keep.
+const (
+	KeptUnchanged = "unchanged"
+	KeptCreated   = "created"
+	KeptUpdated   = "updated"
+)
+
+// Keep has a secret in the cluster's path in Infisical be of this value: one that is equal is left alone, one that is there gets
+// another version, and one that is not there is made. It refuses what Establish refuses.
+func (v Values) Keep(ctx context.Context, name, value string) (result string, err error) {
+	caller, there, has, err := v.keepable(name, value)
+	switch {
+	case err != nil:
+		return "", err
+	case has && there == value:
+		return KeptUnchanged, nil
+	}
+	learn(map[string]string{name: value})
+	created, err := caller.put(ctx, name, value, has)
+	if err != nil {
+		return "", err
+	}
+	v.Add(map[string]string{name: value}, SourceInfisical)
+	if created {
+		return KeptCreated, nil
+	}
+	return KeptUpdated, nil
+}
+
+// keepable says through whom a secret can be kept in Infisical, and what is there already; its error, why that cannot be.
+func (v Values) keepable(name, value string) (caller *session, there string, has bool, err error) {
+	k := v.kept()
+	k.mu.RLock()
+	caller, source, there := k.caller, k.sources[name], k.values[name]
+	k.mu.RUnlock()
+	switch {
+	case caller == nil:
+		return nil, "", false, fmt.Errorf("%s cannot be kept: these secrets did not come from Infisical", name)
+	case source == SourceSOPS:
+		return nil, "", false, fmt.Errorf("%s cannot be kept in Infisical: the SOPS file holds it", name)
+	case strings.TrimSpace(value) == "":
+		return nil, "", false, fmt.Errorf("%s cannot be kept: its value is empty", name)
+	case strings.TrimSpace(value) != strings.TrimSuffix(value, "\n"):
+		return nil, "", false, fmt.Errorf("%s cannot be kept: Infisical would trim the white space around its value", name)
+	}
+	return caller, there, source == SourceInfisical, nil
 }
 
 // String names the secrets.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/getsops/sops/v3/decrypt"
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/cluster/secrets"
 )
 
 // overheard is the administrator's key that one call of castle made in memory, as its children have it.
@@ -82,6 +84,13 @@ func (w *world) canaries() map[string]string {
 		w.t.Fatal(err)
 	}
 	leaves("TALOS_SECRETS", machine, all)
+	for _, name := range []string{secrets.AdminKubeconfig, secrets.AdminTalosconfig} {
+		for i, key := range secrets.PrivateKeys(kept[name]) {
+			if kept[name] != "" {
+				all[fmt.Sprintf("%s's key %d", name, i+1)] = key
+			}
+		}
+	}
 	key, err := os.ReadFile(filepath.Join(w.live, "age.key"))
 	if err != nil {
 		w.t.Fatal(err)

@@ -56,6 +56,7 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	k.hasNodes()
 	k.givesAddresses()
 	k.follows(w.head(), seedTag)
+	kubeconfig, kept := w.keepsCredentials()
 	identity := k.identity()
 
 	// Again, with all addresses in use: nothing changes.
@@ -63,6 +64,9 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	w.castle("create").succeeds()
 	w.changedNothing()
 	empty()
+	if again, andAgain := w.keepsCredentials(); again != kubeconfig || andAgain != kept {
+		t.Error("what opens the cluster was replaced in Infisical")
+	}
 	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
 		t.Errorf("etcd's members were %v and are %v", members, got)
 	}

@@ -1,0 +1,117 @@
+package create
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/adminconfig"
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// credential is what people reach a cluster with, as it is kept in Infisical.
+type credential struct {
+	name, what string
+	judge      func(text string, described *description.Cluster, bundle *machineconfig.Bundle, now time.Time) error
+	get        func(context.Context) ([]byte, error)
+}
+
+// keeper keeps credentials once the cluster's API answers.
+type keeper struct {
+	record      *run.Record
+	description *description.Cluster
+	access      *run.Access
+	credentials []credential
+}
+
+// keepCredentials keeps an administrator's kubeconfig and talosconfig in Infisical as soon as the layer platform is up, beside the
+// layers that come after it. What is there and opens the cluster stays. The function that it returns is called when the layers have
+// ended; it waits, and its error is nil where the platform is not up.
+func keepCredentials(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (ended func() error) {
+	k := &keeper{record: record, description: cluster.Description, access: access, credentials: []credential{
+		{secrets.AdminKubeconfig, "kubeconfig", adminconfig.JudgeKubeconfig, func(ctx context.Context) ([]byte, error) {
+			return adminconfig.Kubeconfig(ctx, cluster, access)
+		}},
+		{secrets.AdminTalosconfig, "talosconfig", adminconfig.JudgeTalosconfig, func(context.Context) ([]byte, error) {
+			return adminconfig.Talosconfig(cluster, access)
+		}},
+	}}
+	return k.start(ctx)
+}
+
+func (k *keeper) start(ctx context.Context) (ended func() error) {
+	following, stop := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	var err error
+	wait.Go(func() {
+		if k.platformUp(following) {
+			err = k.keep(ctx)
+		}
+	})
+	return func() error {
+		stop()
+		wait.Wait()
+		if ctx.Err() != nil {
+			return nil // the run tells of the interruption, and the next one keeps them
+		}
+		return err
+	}
+}
+
+// platformUp waits for the end of the layer platform in the event log, also of one that is there already when ctx ends.
+func (k *keeper) platformUp(ctx context.Context) bool {
+	reader := timeline.NewReader(k.record.Events())
+	defer func() { _ = reader.Close() }()
+	for {
+		event, err := reader.Next(ctx)
+		if err != nil {
+			return false
+		}
+		if event.Kind == timeline.KindLayer && event.Layer == layers.Platform && event.Phase == timeline.PhaseEnd {
+			return event.Result == timeline.ResultOK
+		}
+	}
+}
+
+// keep keeps all credentials, each as a step of its own.
+func (k *keeper) keep(ctx context.Context) error {
+	var failures []error
+	for _, credential := range k.credentials {
+		if err := k.one(ctx, credential); err != nil {
+			failures = append(failures, fmt.Errorf("the API of cluster %s answers, but its %s is not kept: %w", k.description.Name, credential.what, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (k *keeper) one(ctx context.Context, c credential) error {
+	step := timeline.Event{Kind: timeline.KindStep, Cluster: k.description.Name, Layer: layers.Platform, Name: c.what + " in Infisical", Phase: timeline.PhaseStart}
+	noted := k.record.Log.Append(step)
+	step.Phase, step.Result = timeline.PhaseEnd, timeline.ResultOK
+	result, err := k.kept(ctx, c)
+	switch {
+	case err != nil:
+		step.Result, step.Cause = timeline.ResultFailed, err.Error()
+	case result == secrets.KeptUnchanged:
+		step.Result = timeline.ResultUnchanged
+	}
+	return errors.Join(err, noted, k.record.Log.Append(step))
+}
+
+func (k *keeper) kept(ctx context.Context, c credential) (result string, err error) {
+	if there, has := k.access.Values.Get(c.name); has && c.judge(there, k.description, k.access.Bundle, time.Now()) == nil {
+		return secrets.KeptUnchanged, nil
+	}
+	text, err := c.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return k.access.Values.Keep(ctx, c.name, string(text))
+}

@@ -1,0 +1,100 @@
+package create
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// newKeeper keeps credentials that cannot be had, so that asking for them shows in the error.
+func newKeeper(t *testing.T, kept map[string]string) *keeper {
+	t.Helper()
+	record := &run.Record{Folder: t.TempDir()}
+	var err error
+	if record.Log, err = timeline.Open(record.Events()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = record.Log.Close() })
+	values := secrets.NewValues()
+	values.Add(kept, secrets.SourceInfisical)
+	k := &keeper{record: record, description: &description.Cluster{Name: "blue"}, access: &run.Access{Values: values}}
+	for _, name := range []string{"A", "B"} {
+		k.credentials = append(k.credentials, credential{name, "config " + name,
+			func(text string, _ *description.Cluster, _ *machineconfig.Bundle, _ time.Time) error {
+				if text != "well" {
+					return errors.New("it is spoilt")
+				}
+				return nil
+			},
+			func(context.Context) ([]byte, error) { return nil, errors.New("asked for " + name) }})
+	}
+	return k
+}
+
+// platform notes how the layer platform ended.
+func (k *keeper) platform(t *testing.T, result string) {
+	t.Helper()
+	if err := k.record.Log.Append(timeline.Event{Kind: timeline.KindLayer, Layer: "platform", Phase: timeline.PhaseEnd, Result: result}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCredentialsAreKeptOncePlatformIsUpAndNotBefore(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after func(*keeper)
+		kept          map[string]string
+		want          []string
+	}{
+		"nothing was up":           {nil, nil, nil, nil},
+		"the platform failed":      {func(k *keeper) { k.platform(t, timeline.ResultFailed) }, nil, nil, nil},
+		"it was up":                {func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, nil, []string{"asked for A", "asked for B"}},
+		"it came up while waiting": {nil, func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, []string{"asked for A", "asked for B"}},
+		"one is well":              {func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, map[string]string{"A": "well", "B": "spoilt"}, []string{"asked for B"}},
+		"both are well":            {func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, map[string]string{"A": "well", "B": "well"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKeeper(t, test.kept)
+			if test.before != nil {
+				test.before(k)
+			}
+			ended := k.start(t.Context())
+			if test.after != nil {
+				test.after(k)
+			}
+			err := ended()
+			if len(test.want) == 0 {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || strings.Count(err.Error(), "asked for") != len(test.want) || !strings.Contains(err.Error(), "the API of cluster blue answers, but its config") {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not said in %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAnInterruptedRunSaysNothingOfCredentials(t *testing.T) {
+	k := newKeeper(t, nil)
+	k.platform(t, timeline.ResultOK)
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := k.start(ctx)
+	interrupt()
+	if err := ended(); err != nil {
+		t.Error(err)
+	}
+}
