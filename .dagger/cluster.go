@@ -177,7 +177,7 @@ func (d *described) container(ctx context.Context) (*dagger.Container, error) {
 // enter gives a container the key, and for a sandbox the way into its world.
 func (d *described) enter(ctx context.Context) (dagger.WithContainerFunc, error) {
 	if d.ageKey == nil {
-		return nil, fmt.Errorf("cluster %s has its secrets in a SOPS file: give the age key with --age-key (env:SOPS_AGE_KEY, file:PATH)", d.name)
+		return nil, d.keyMissing()
 	}
 	if !d.isSandbox() {
 		return func(container *dagger.Container) *dagger.Container {
@@ -197,6 +197,10 @@ func (d *described) enter(ctx context.Context) (dagger.WithContainerFunc, error)
 			WithEnvVariable("HTTPS_PROXY", proxy).
 			WithEnvVariable("http_proxy", proxy) // Git knows this name only
 	}, nil
+}
+
+func (d *described) keyMissing() error {
+	return fmt.Errorf("cluster %s has its secrets in SOPS files: give the age key with --age-key (env:SOPS_AGE_KEY, file:PATH)", d.name)
 }
 
 // command runs castle on the cluster and returns what it prints.

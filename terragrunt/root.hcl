@@ -172,6 +172,13 @@ terraform {
     execute  = ["castle-cluster", "layer", "adopt", local.layer]
   }
 
+  # Without Infisical there is no store that Flux's Secrets could come from: castle applies them, and no state knows them.
+  before_hook "secrets" {
+    if       = local.layer == "gitops" && local.cluster.secrets.infisical == "none"
+    commands = ["apply"]
+    execute  = ["castle-cluster", "layer", "secrets", local.layer]
+  }
+
   # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.
   after_hook "talos" {
     if       = local.layer == "platform" && !local.one_node

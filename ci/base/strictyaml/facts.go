@@ -7,6 +7,8 @@ type Fact struct {
 	Hint     string // what to write, where the name alone does not tell
 	Default  any    // the value of a field that is left out
 	Optional bool   // may be left out without having a default
+	Instead  string // the word that a section may be written as: all that it holds is left out then
+	Single   bool   // a list of one item may be written as that item
 
 	// An editor checks these too, by the schema.
 

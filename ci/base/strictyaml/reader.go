@@ -201,12 +201,25 @@ func (r *Reader) value(target reflect.Value, node *yaml.Node, path string) {
 	}
 	switch kind := target.Kind(); {
 	case kind == reflect.Struct:
+		word := r.Facts.Of(path).Instead
+		if word != "" && node.Kind == yaml.ScalarNode && node.Value == word {
+			return
+		}
+		if node.Kind != yaml.MappingNode && word != "" {
+			fail("must be the word %s, or hold the fields %s", word, strings.Join(FieldNames(target.Type()), ", "))
+			return
+		}
 		if node.Kind != yaml.MappingNode {
 			fail("must hold the fields %s", strings.Join(FieldNames(target.Type()), ", "))
 			return
 		}
 		r.mapping(target, node, path)
 	case kind == reflect.Slice:
+		if r.Facts.Of(path).Single && node.Kind == yaml.ScalarNode {
+			target.Set(reflect.MakeSlice(target.Type(), 1, 1))
+			r.value(target.Index(0), node, path)
+			return
+		}
 		if node.Kind != yaml.SequenceNode {
 			fail("must be a list")
 			return
@@ -293,6 +306,9 @@ func (r *Reader) missing(at, path, name string, kind reflect.Type) {
 	text := name + " is missing"
 	if r.IsSection(kind) {
 		text += "; it holds " + strings.Join(FieldNames(kind), ", ")
+		if word := r.Facts.Of(at).Instead; word != "" {
+			text += ", or is the word " + word
+		}
 	} else if hint := r.Facts.Of(at).Hint; hint != "" {
 		text += "; " + hint
 	}

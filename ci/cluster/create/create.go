@@ -50,7 +50,10 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if options.PullAhead {
 			defer pullAhead(ctx, cluster, record, access)()
 		}
-		kept := keepCredentials(ctx, cluster, record, access)
+		kept := func() error { return nil }
+		if cluster.Description.Secrets.Infisical.Has() {
+			kept = keepCredentials(ctx, cluster, record, access)
+		}
 		err = cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
 		return errors.Join(err, cluster.NotKept(record, kept()))
 	})

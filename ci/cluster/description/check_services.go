@@ -1,10 +1,12 @@
 package description
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -79,8 +81,7 @@ func (k *checker) inside(field, value, example string) bool {
 }
 
 func (k *checker) secrets() {
-	k.inside("secrets.sops", k.c.Secrets.SOPS, "secrets.sops.yaml")
-	k.encrypted("secrets.sops", k.c.Secrets.SOPS)
+	k.files()
 	i := k.c.Secrets.Infisical
 	// The proving ground's Infisical has no certificate; a real one would receive the client's secret in clear.
 	if u := k.web("secrets.infisical.url", i.URL, k.c.Platform == PlatformSandbox); u != nil && strings.HasSuffix(u.Path, "/api") {
@@ -91,6 +92,31 @@ func (k *checker) secrets() {
 	k.form("secrets.infisical.environment", i.Environment, "an environment's slug, such as prod")
 	if k.Has("secrets.infisical.path") && (!strings.HasPrefix(i.Path, "/") || path.Clean(i.Path) != i.Path) {
 		k.Mistake("secrets.infisical.path", "%q is not a folder of Infisical; did you mean %s?", i.Path, path.Clean("/"+i.Path))
+	}
+}
+
+// files checks the names of the SOPS files, and that none of them is in clear.
+func (k *checker) files() {
+	if k.Has("secrets.sops") && len(k.c.Secrets.SOPS) == 0 {
+		k.empty("secrets.sops")
+	}
+	seen := map[string]bool{}
+	for i, name := range k.c.Secrets.SOPS {
+		at := "secrets.sops" // where it is not a list
+		if item := fmt.Sprintf("secrets.sops[%d]", i); len(k.c.Secrets.SOPS) > 1 || k.Has(item) || k.Broken(item) {
+			at = item
+		}
+		k.inside(at, name, "secrets.sops.yaml")
+		switch extension := path.Ext(name); {
+		case !k.Has(at):
+		case !slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
+			k.Mistake(at, "%q is neither .yaml nor .json; name a SOPS file of one of these", name)
+		case seen[name]:
+			k.Mistake(at, "%s is in the list twice; remove one", name)
+		default:
+			k.encrypted(at, name)
+		}
+		seen[name] = true
 	}
 }
 

@@ -9,7 +9,10 @@
 // The checks stay beside the types, since Load gives no description that was not checked.
 package description
 
-import "net/netip"
+import (
+	"encoding/json"
+	"net/netip"
+)
 
 // The schema is one of the golden files.
 //go:generate go test . -update
@@ -197,10 +200,36 @@ type GitOps struct {
 
 // Secrets names the sources; no value stands here.
 type Secrets struct {
-	// SOPS file beside this description with the credentials that everything else is reached by.
-	SOPS string `json:"sops"`
-	// Infisical project with the cluster's secrets.
+	// SOPS files beside this description, one or a list. With Infisical they hold what everything else is reached by, without it all
+	// secrets, the cluster's PKI (TALOS_SECRETS) among them.
+	SOPS []string `json:"sops"`
+	// Infisical project with the cluster's other secrets, or none where the SOPS files hold them all.
 	Infisical Infisical `json:"infisical"`
+}
+
+// NoInfisical stands in the place of an Infisical project.
+const NoInfisical = "none"
+
+// Has says whether there is a project.
+func (i Infisical) Has() bool { return i != Infisical{} }
+
+// MarshalJSON writes the project, or the word none.
+func (i Infisical) MarshalJSON() ([]byte, error) {
+	if !i.Has() {
+		return json.Marshal(NoInfisical)
+	}
+	type fields Infisical
+	return json.Marshal(fields(i))
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (i *Infisical) UnmarshalJSON(data []byte) error {
+	*i = Infisical{}
+	if string(data) == `"`+NoInfisical+`"` {
+		return nil
+	}
+	type fields Infisical
+	return json.Unmarshal(data, (*fields)(i))
 }
 
 // Infisical is the project that holds the cluster's secrets.

@@ -82,7 +82,9 @@ var facts = strictyaml.Facts{
 	"gitops.branch": {Form: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`), Default: "main"},
 	"gitops.path":   {Form: regexp.MustCompile(`^[^/.]`), Hint: "write the cluster's folder in the repository, such as clusters/blue"},
 
-	"secrets.sops":                  {Form: regexp.MustCompile(`^[^/]`), Hint: "write the file's name, such as secrets.sops.yaml"},
+	"secrets.sops":                  {Single: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as secrets.sops.yaml, or a list of names"},
+	"secrets.sops[]":                {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},
+	"secrets.infisical":             {Instead: NoInfisical},
 	"secrets.infisical.url":         {Form: urlForm, Hint: "write https://eu.infisical.com"},
 	"secrets.infisical.project":     {Form: regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)},
 	"secrets.infisical.slug":        {Form: regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)},

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -267,5 +268,33 @@ func TestAFileOfSecretsInTheClearEndsEverythingBeforeItBegins(t *testing.T) {
 		case refused && (err == nil || !strings.Contains(err.Error(), "secrets.sops: secrets.sops.yaml is not encrypted") || strings.Contains(err.Error(), "canary")):
 			t.Errorf("%q: %v", content, err)
 		}
+	}
+}
+
+func TestSecretsComeFromFilesAlone(t *testing.T) {
+	_, section, _ := strings.Cut(blueText(t), "\n  infisical:\n")
+	section, _, _ = strings.Cut(section, "\nstate:")
+	text := strings.Replace(blueText(t), "\n  infisical:\n"+section, "\n  infisical: none", 1)
+	text = strings.Replace(text, "sops: secrets.sops.yaml", "sops: [secrets.sops.yaml, talos.secrets.sops.yaml]", 1)
+	c, err := parse("cluster.yaml", "blue", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"secrets.sops.yaml", "talos.secrets.sops.yaml"}; c.Secrets.Infisical.Has() || !slices.Equal(c.Secrets.SOPS, want) {
+		t.Errorf("read as %+v", c.Secrets)
+	}
+	handed, err := c.HandOver()
+	if err != nil || !strings.Contains(handed, `"infisical":"none"`) {
+		t.Fatalf("handed over as %s, %v", handed, err)
+	}
+	again, err := Handed(handed)
+	if err != nil || !reflect.DeepEqual(again, c) {
+		t.Errorf("%v: handed over as\n%+v\nnot\n%+v", err, again, c)
+	}
+	if rendered, err := parse("rendered", "blue", []byte(c.Text())); err != nil || !reflect.DeepEqual(rendered, c) {
+		t.Errorf("%v\n%s", err, c.Text())
+	}
+	if err := compileSchema(t).Validate(instance(t, []byte(text))); err != nil {
+		t.Error(err)
 	}
 }

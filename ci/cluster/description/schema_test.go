@@ -76,6 +76,7 @@ func TestTheSchemaRefusesWhatAnEditorCanSee(t *testing.T) {
 		"field-unknown", "role-unknown", "role-missing", "platform-unknown", "section-missing", "memory-with-a-unit", "address-not-a-number",
 		"disk-encryption-word", "extension-missing-for-longhorn", "git-url-with-credentials", "state-s3-without-bucket", "state-s3-but-local",
 		"state-s3-section-missing", "state-s3-without-endpoint", "talos-version-unknown", "schematic-not-an-id", "dns-empty",
+		"sops-files-bad", "sops-files-empty", "infisical-a-word", "infisical-missing",
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata/invalid", name+".yaml"))
 		if err != nil {
@@ -114,6 +115,9 @@ func sameFields(t *testing.T, typ reflect.Type, schema map[string]any, path stri
 	t.Helper()
 	if text, _ := schema["description"].(string); text == "" && !strings.HasSuffix(path, "[]") {
 		t.Errorf("%q has no description in the schema", path)
+	}
+	if forms, _ := schema["oneOf"].([]any); len(forms) == 2 { // a short form, and the one that is meant
+		schema = forms[1].(map[string]any)
 	}
 	switch {
 	case typ.Kind() == reflect.Slice:

@@ -70,11 +70,12 @@ func (c *Cluster) OpenStates(ctx context.Context) (*Access, state.Store, error) 
 }
 
 // Resolve gets the secrets and the cluster's own certificates. Where Infisical holds no machine secrets yet they are made,
-// and with keep stored there, before anything is built that would be lost without them.
+// and with keep stored there; without Infisical they are in the SOPS files or nothing is resolved. Both happens before anything
+// is built that would be lost without them.
 func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {
 	// A second or two of a processor's time, which Infisical's answers take anyway.
 	machines := sync.OnceValues(func() ([]byte, error) { return machineconfig.NewSecrets(c.Description) })
-	if keep {
+	if keep && c.Description.Secrets.Infisical.Has() {
 		go machines() // its error is found when they are asked for
 	}
 	values, err := secrets.Resolve(ctx, c.Description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})

@@ -27,6 +27,7 @@ const (
 	VariableProviders    = "CASTLE_PROVIDERS" // entries of lock files by provider and version, JSON
 	VariableEvents       = "CASTLE_EVENTS"
 	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
+	VariableFluxSecrets  = "CASTLE_FLUX_SECRETS" // only without Infisical
 
 	variableProxmoxToken = "PROXMOX_VE_API_TOKEN" // the provider's own
 	variableAccessKey    = "AWS_ACCESS_KEY_ID"
@@ -91,10 +92,11 @@ var variables = []variable{
 	{"TF_VAR_infisical_client_secret", func(g *given) string { return g.secret(secrets.InfisicalClientSecret) }, whole},
 }
 
-// insecure, certificates and s3 are variables that some clusters need.
+// insecure, certificates, flux and s3 are variables that some clusters need.
 var (
 	insecure     = variable{"PROXMOX_VE_INSECURE", func(*given) string { return "true" }, nil}
 	certificates = variable{VariableCertificates, func(g *given) string { return g.cluster.certificates }, nil}
+	flux         = variable{VariableFluxSecrets, func(g *given) string { return fluxSecretsOf(g.access.Values) }, fluxSecretsIn}
 	s3           = []variable{
 		{variableAccessKey, func(g *given) string { return g.secret(secrets.AWSAccessKeyID) }, whole},
 		{variableSecretKey, func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) }, whole},
@@ -107,7 +109,7 @@ func LearnEnvironment() { redact.Add(secretsIn(os.Getenv)...) }
 
 func secretsIn(getenv func(string) string) []string {
 	var list []string
-	for _, variable := range slices.Concat(variables, s3) {
+	for _, variable := range slices.Concat(variables, []variable{flux}, s3) {
 		if variable.secret != nil {
 			list = append(list, variable.secret(getenv(variable.name))...)
 		}
@@ -122,6 +124,9 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 		return nil, err
 	}
 	list := variables
+	if !c.Description.Secrets.Infisical.Has() {
+		list = append(slices.Clip(list), flux)
+	}
 	if c.Description.Proxmox.Insecure {
 		list = append(slices.Clip(list), insecure)
 	}

@@ -95,6 +95,9 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 	if len(holding) != 8 {
 		t.Errorf("the test finds secrets in %v", holding)
 	}
+	if environment[VariableFluxSecrets] != "" {
+		t.Error("the tools are given Flux's secrets, which External Secrets brings")
+	}
 	for canary, text := range all { // whoever shows it, and not only the variable
 		for _, line := range lines(text) {
 			given := canary != secrets.GitOpsToken && canary != secrets.FluxAgeKey && canary != secrets.StatePassphrase
@@ -113,5 +116,33 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 	}
 	if got := hook.Redact(environment["TF_ENCRYPTION"]); !strings.Contains(got, "remote_state_data_sources") {
 		t.Errorf("more than the key of the states is hidden: %s", got)
+	}
+}
+
+func TestWithoutInfisicalAHookKnowsFluxsSecrets(t *testing.T) {
+	described, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described.Secrets.Infisical = description.Infisical{}
+	_, access := canaries(t, described)
+	access.Values.Add(map[string]string{secrets.GitOpsUsername: "flux", secrets.GitOpsCA: "-----BEGIN CERTIFICATE-----"}, secrets.SourceSOPS)
+	cluster := &Cluster{Folder: "live/blue", State: t.TempDir(), Description: described}
+	list, err := cluster.environment(access, filepath.Join(cluster.State, eventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := ""
+	for _, entry := range list {
+		if found, is := strings.CutPrefix(entry, VariableFluxSecrets+"="); is {
+			value = found
+		}
+	}
+	if want := `{"flux-system":{"ca.crt":"-----BEGIN CERTIFICATE-----","password":"canary-of-GITOPS_TOKEN","username":"flux"},"sops-age":{"age.agekey":"canary-of-SOPS_AGE_KEY"}}`; value != want {
+		t.Errorf("given is %s", value)
+	}
+	hook := redact.New(secretsIn(func(name string) string { return map[string]string{VariableFluxSecrets: value}[name] })...)
+	if shown := hook.Redact(value); strings.Contains(shown, "canary") || !strings.Contains(shown, `"username":"flux"`) {
+		t.Errorf("it is shown as %s", shown)
 	}
 }

@@ -41,6 +41,9 @@ func (p place) String() string {
 	return fmt.Sprintf("Infisical (%s), project %s, environment %s, path %s", p.url, project, p.environment, p.path)
 }
 
+// where says how a secret that is needed gets there.
+func (p place) where(need) string { return fmt.Sprintf("%s: add it there", p) }
+
 // pace is how long one operation is tried.
 type pace struct {
 	attempt     time.Duration // one request, to the end of its answer

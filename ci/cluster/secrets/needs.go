@@ -47,23 +47,32 @@ const (
 type need struct {
 	name, source, what string
 	optional           bool
+	make               string                   // how it is made, where nobody has it before; else empty
 	check              func(value string) error // nil: any text but an empty one; its error does not quote the value
 }
 
 type needs []need
 
-// needsOf is the one list of what a cluster needs and where it belongs.
+// needsOf is the one list of what a cluster needs and where it belongs. Without Infisical all of it belongs into the SOPS files, and the
+// PKI must be there before the first create, which has no place to keep one.
 func needsOf(c *description.Cluster) needs {
-	list := needs{
-		{name: InfisicalClientID, source: SourceSOPS, what: "client id of a machine identity's universal auth"},
-		{name: InfisicalClientSecret, source: SourceSOPS, what: "client secret of that identity"},
-		{name: StatePassphrase, source: SourceSOPS, what: "encrypts OpenTofu's states, which nothing else can decrypt", check: checkPassphrase},
-		{name: GitOpsUsername, source: SourceInfisical, what: "user that Flux reads the GitOps repository as"},
-		{name: GitOpsToken, source: SourceInfisical, what: "token of that user"},
-		{name: FluxAgeKey, source: SourceInfisical, what: "age key that Flux decrypts the cluster's manifests with", check: checkAgeKey},
-		{name: GitOpsCA, source: SourceInfisical, what: "CA of the Git server", optional: true, check: checkPEM},
-		{name: TalosSecrets, source: SourceInfisical, what: "the cluster's PKI and tokens", optional: true},
+	rest, pki := SourceInfisical, need{name: TalosSecrets, source: SourceInfisical, what: "the cluster's PKI and tokens", optional: true}
+	list := needs{{name: StatePassphrase, source: SourceSOPS, what: "encrypts OpenTofu's states, which nothing else can decrypt", check: checkPassphrase}}
+	if c.Secrets.Infisical.Has() {
+		list = append(list,
+			need{name: InfisicalClientID, source: SourceSOPS, what: "client id of a machine identity's universal auth"},
+			need{name: InfisicalClientSecret, source: SourceSOPS, what: "client secret of that identity"})
+	} else {
+		rest, pki.source, pki.optional = SourceSOPS, SourceSOPS, false
+		pki.make = fmt.Sprintf("make it with \"dagger call secrets-init --cluster %s --age-key env:%s export --path FOLDER\", where FOLDER is the cluster's, list the file in secrets.sops and commit it",
+			c.Name, AgeKeyVariable)
 	}
+	list = append(list,
+		need{name: GitOpsUsername, source: rest, what: "user that Flux reads the GitOps repository as"},
+		need{name: GitOpsToken, source: rest, what: "token of that user"},
+		need{name: FluxAgeKey, source: rest, what: "age key that Flux decrypts the cluster's manifests with", check: checkAgeKey},
+		need{name: GitOpsCA, source: rest, what: "CA of the Git server", optional: true, check: checkPEM},
+		pki)
 	if c.Platform == description.PlatformProxmox || c.Platform == description.PlatformSandbox {
 		list = append(list, need{name: ProxmoxAPIToken, source: SourceSOPS, what: "token of the Proxmox API", check: checkProxmoxToken})
 	}

@@ -309,7 +309,8 @@ func TestBlueSExampleHoldsNamesAndNoValues(t *testing.T) {
 			t.Errorf("%s has a value", name)
 		}
 	}
-	for _, n := range needsOf(&description.Cluster{Platform: description.PlatformProxmox, State: description.State{Backend: "s3"}}) {
+	for _, n := range needsOf(&description.Cluster{Platform: description.PlatformProxmox, State: description.State{Backend: "s3"},
+		Secrets: description.Secrets{Infisical: description.Infisical{URL: "https://infisical.test"}}}) {
 		if n.source == SourceSOPS && !strings.Contains(string(data), n.name+":") {
 			t.Errorf("%s is not in the example", n.name)
 		}

@@ -1,5 +1,5 @@
-// Package secrets resolves every secret that a cluster needs, the bootstrap ones from its SOPS file and the rest from
-// Infisical, and holds them in memory. It never writes a value to a disk, a log or an error, and has this process redact what it
+// Package secrets resolves every secret that a cluster needs, the bootstrap ones from its SOPS files and the rest from
+// Infisical or these files, too, and holds them in memory. It never writes a value to a disk, a log or an error, and has this process redact what it
 // learns.
 package secrets
 
@@ -9,16 +9,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"time"
 
-	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 )
 
 // Inputs is what Resolve needs besides the description.
 type Inputs struct {
-	Folder string // folder of the description, where the SOPS file stands
+	Folder string // folder of the description, where the SOPS files stand
 	AgeKey string // text of the age key: lines of AGE-SECRET-KEY-1…, comments allowed
 
 	Notify   func(message string) // told before each wait for Infisical to recover; nil is silence
@@ -36,24 +34,27 @@ func (in Inputs) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(in))
 // MarshalJSON is Format for JSON.
 func (in Inputs) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", fmt.Sprint(in)), nil }
 
-// Resolve decrypts the cluster's SOPS file and reads its path in Infisical with one list call. All that is missing or
-// malformed in either of them is one *IncompleteError, a line for each. A SOPS file that cannot be read is an error before
+// Resolve decrypts the cluster's SOPS files and reads its path in Infisical, where it has one, with one list call. All that is missing or
+// malformed in any of them is one *IncompleteError, a line for each. SOPS files that cannot be read are an error before
 // anything is asked of Infisical; an Infisical that cannot be asked is an *InfisicalError.
 func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, error) {
-	redact.Add(identity.FindAllString(in.AgeKey, -1)...)
-	file := filepath.Join(in.Folder, c.Secrets.SOPS)
-	bootstrap, err := decrypt(file, in.AgeKey)
+	files, err := openFiles(c, in)
 	if err != nil {
 		return nil, err
 	}
+	bootstrap, problems := files.all()
 	values := NewValues()
 	values.Add(bootstrap, SourceSOPS)
 
-	place := placeOf(c)
 	needs := needsOf(c)
-	problems := needs.problems(bootstrap, SourceSOPS, func(n need) string {
-		return fmt.Sprintf("%s: set it with \"sops edit %s\"", file, file)
-	})
+	problems = append(problems, needs.problems(bootstrap, SourceSOPS, files.where)...)
+	if !c.Secrets.Infisical.Has() {
+		if len(problems) > 0 {
+			return nil, &IncompleteError{Cluster: c.Name, Problems: problems}
+		}
+		return values, nil
+	}
+	place := placeOf(c)
 	id, secret := bootstrap[InfisicalClientID], bootstrap[InfisicalClientSecret]
 	if id == "" || secret == "" {
 		return nil, &IncompleteError{Cluster: c.Name, Problems: problems, NotAsked: place.String()}
@@ -67,15 +68,13 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 		}
 		return nil, err
 	}
-	// The bootstrap file wins: it is what the cluster's states were encrypted with.
+	// The bootstrap files win: they hold what the cluster's states were encrypted with.
 	remote := maps.Clone(found)
 	for name := range bootstrap {
 		delete(remote, name)
 	}
 	values.Add(remote, SourceInfisical)
-	problems = append(problems, needs.problems(found, SourceInfisical, func(n need) string {
-		return fmt.Sprintf("%s: add it there", place)
-	})...)
+	problems = append(problems, needs.problems(found, SourceInfisical, place.where)...)
 	if len(problems) > 0 {
 		return nil, &IncompleteError{Cluster: c.Name, Problems: problems}
 	}

@@ -24,7 +24,7 @@ func decrypt(file, ageKey string) (map[string]string, error) {
 	}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s does not exist: copy secrets.example.yaml beside it, fill it in and encrypt it with sops", file)
+		return nil, fmt.Errorf("%s does not exist: copy secrets.example.yaml beside it, fill it in and encrypt it with sops, or take its name out of secrets.sops", file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the bootstrap secrets: %w", err)
@@ -50,7 +50,7 @@ func formatOf(file string) (string, error) {
 	case ".json":
 		return "json", nil
 	default:
-		return "", fmt.Errorf("%s is neither .yaml nor .json: name a SOPS file of one of these in secrets.sops", file)
+		return "", fmt.Errorf("%s is neither .yaml nor .json: name SOPS files of one of these in secrets.sops", file)
 	}
 }
 

@@ -74,7 +74,7 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 			w.said = append(w.said, message)
 		},
 		pace: &pace{attempt: 2 * time.Second, first: 5 * time.Millisecond, most: 20 * time.Millisecond, tries: 4, deadline: 10 * time.Second}}
-	w.cluster = &description.Cluster{Name: "blue", Platform: description.PlatformProxmox, Secrets: description.Secrets{SOPS: "secrets.sops.yaml",
+	w.cluster = &description.Cluster{Name: "blue", Platform: description.PlatformProxmox, Secrets: description.Secrets{SOPS: []string{"secrets.sops.yaml"},
 		Infisical: description.Infisical{Project: testProject, Slug: "garage", Environment: "prod", Path: testPath}}}
 	if edit != nil {
 		edit(w)

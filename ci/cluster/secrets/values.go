@@ -160,7 +160,7 @@ func (v Values) keepable(name, value string) (caller *session, there string, has
 	k.mu.RUnlock()
 	switch {
 	case caller == nil:
-		return nil, "", false, fmt.Errorf("%s cannot be kept: these secrets did not come from Infisical", name)
+		return nil, "", false, fmt.Errorf("%s cannot be kept: the cluster has no Infisical", name)
 	case source == SourceSOPS:
 		return nil, "", false, fmt.Errorf("%s cannot be kept in Infisical: the SOPS file holds it", name)
 	case strings.TrimSpace(value) == "":

@@ -36,10 +36,10 @@ last, for how long, and what to look at next.`,
 
 func newLayerCommand() *cobra.Command {
 	return cli.Hidden(&cobra.Command{
-		Use:       "layer start|free|adopt|end|fail NAME",
-		Short:     "Note in the event log where a layer stands; take up what interrupted runs and lost states left",
+		Use:       "layer start|free|adopt|secrets|end|fail NAME",
+		Short:     "Note in the event log where a layer stands; take up what interrupted runs and lost states left; give it its Secrets",
 		Args:      cobra.ExactArgs(2),
-		ValidArgs: []string{"start", "free", "adopt", "end", "fail"},
+		ValidArgs: []string{"start", "free", "adopt", "secrets", "end", "fail"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			hook, err := run.OpenHook()
 			if err != nil {
@@ -53,12 +53,14 @@ func newLayerCommand() *cobra.Command {
 				return hook.FreeRelease(cmd.Context(), args[1])
 			case "adopt":
 				return hook.Adopt(cmd.Context(), args[1])
+			case "secrets":
+				return hook.ApplySecrets(cmd.Context(), args[1])
 			case "end":
 				return hook.LayerEnds(cmd.Context(), args[1])
 			case "fail":
 				return hook.LayerFails(args[1])
 			}
-			return fmt.Errorf("a layer starts, is freed, adopts, ends or fails, and does not %s", args[0])
+			return fmt.Errorf("a layer starts, is freed, adopts, gets its secrets, ends or fails, and does not %s", args[0])
 		},
 	})
 }

@@ -17,6 +17,7 @@ func main() {
 	verbs := []*cobra.Command{
 		c.validate(), c.describe(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.removeNode(), c.timeline(), c.forget(),
 		c.stateList(), c.stateShow(), c.stateUnlock(), c.stateRestore(), c.stateExport(), c.stateImport(), c.stateMigrate(),
+		c.secretsInit(),
 		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", credentials.Kubeconfig),
 		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", credentials.Talosconfig),
 	}

@@ -64,7 +64,9 @@ func placesOf(c *description.Cluster) (places, error) {
 	var p places
 	var errs [3]error
 	p.proxmox, errs[0] = place("proxmox.url", c.Proxmox.URL)
-	p.infisical, errs[1] = place("secrets.infisical.url", c.Secrets.Infisical.URL)
+	if c.Secrets.Infisical.Has() {
+		p.infisical, errs[1] = place("secrets.infisical.url", c.Secrets.Infisical.URL)
+	}
 	p.git, errs[2] = place("gitops.url", c.GitOps.URL)
 	return p, errors.Join(errs[:]...)
 }

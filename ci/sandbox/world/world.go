@@ -142,6 +142,9 @@ func (w *world) powerOn(ctx context.Context) error {
 }
 
 func (w *world) serveInfisical() error {
+	if !w.cluster.Secrets.Infisical.Has() {
+		return nil
+	}
 	server, err := infisical.Open(filepath.Join(w.Dir, "infisical.json"), w.seed.Infisical, w.Profile)
 	if err != nil {
 		return err

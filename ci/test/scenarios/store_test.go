@@ -5,7 +5,6 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,10 +19,8 @@ import (
 	"time"
 
 	"filippo.io/age"
-	"github.com/getsops/sops/v3/decrypt"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
-	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -56,22 +53,23 @@ func (w *world) keepStatesInS3() {
 	if w.cluster, err = description.Load(w.live); err != nil {
 		w.t.Fatal(err)
 	}
-	secrets := filepath.Join(w.live, w.cluster.Secrets.SOPS)
-	clear, err := decrypt.File(secrets, "yaml")
-	var values map[string]string
-	if err == nil {
-		err = yaml.Unmarshal(clear, &values)
-	}
-	key, keyErr := os.ReadFile(filepath.Join(w.live, "age.key"))
-	if err := errors.Join(err, keyErr); err != nil {
+	values := w.sopsValues()
+	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = "AKIASCENARIO00000001", "scenario-secret-key-0123456789abcdef"
+	w.writeSOPS(w.cluster.Secrets.SOPS[0], values)
+}
+
+// writeSOPS writes a SOPS file of the cluster, to be opened with its age key.
+func (w *world) writeSOPS(name string, values map[string]string) {
+	w.t.Helper()
+	key, err := os.ReadFile(filepath.Join(w.live, "age.key"))
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	identities, err := age.ParseIdentities(strings.NewReader(string(key)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"] = "AKIASCENARIO00000001", "scenario-secret-key-0123456789abcdef"
-	sopstest.Write(w.t, secrets, identities[0].(*age.X25519Identity).Recipient().String(), values)
+	sopstest.Write(w.t, filepath.Join(w.live, name), identities[0].(*age.X25519Identity).Recipient().String(), values)
 }
 
 // serveS3 starts the store in the world's network, which must be on and is not switched off after that.

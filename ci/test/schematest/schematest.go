@@ -89,6 +89,20 @@ func (g *generator) describe(schema *jsonschema.Schema, typ reflect.Type, path s
 	if g.rules != nil {
 		g.rules(path, schema)
 	}
+	otherwise(g.grammar.Facts.Of(path), schema)
+}
+
+// otherwise adds the shorter form that a value may be written in.
+func otherwise(f strictyaml.Fact, schema *jsonschema.Schema) {
+	full := *schema
+	full.Description = ""
+	switch {
+	case f.Instead != "":
+		*schema = jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: f.Instead}, &full}}
+	case f.Single:
+		one := *full.Items
+		*schema = jsonschema.Schema{OneOf: []*jsonschema.Schema{&one, &full}}
+	}
 }
 
 // comment is that of a type or of one of its fields, on one line.

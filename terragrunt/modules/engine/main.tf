@@ -1,6 +1,9 @@
 locals {
   namespace = "external-secrets"
   image     = { repository = "ghcr.io/external-secrets/external-secrets" }
+
+  # Without a project there is no store of castle's: one of another kind can come with the GitOps repository.
+  infisical = var.cluster.secrets.infisical == "none" ? [] : [var.cluster.secrets.infisical]
 }
 
 # Nothing here waits for pods: Helm polls every two seconds, and what it waits for is not yet what is needed. castle's
@@ -44,6 +47,8 @@ resource "terraform_data" "webhook" {
 
 # The machine identity that reads Infisical: written to the cluster only, never to the state.
 resource "kubernetes_secret_v1" "infisical" {
+  count = length(local.infisical)
+
   metadata {
     name      = "infisical-credentials"
     namespace = local.namespace
@@ -61,13 +66,15 @@ resource "kubernetes_secret_v1" "infisical" {
 }
 
 import {
-  for_each = toset(var.adopt)
-  to       = kubernetes_secret_v1.infisical
+  for_each = length(local.infisical) > 0 ? toset(var.adopt) : []
+  to       = kubernetes_secret_v1.infisical[0]
   id       = each.value
 }
 
 # The API server validates what it is given; to do it here as well costs a download of all its schemas.
 resource "kubectl_manifest" "store" {
+  count = length(local.infisical)
+
   server_side_apply = true
   validate_schema   = false
   force_conflicts   = true
@@ -79,20 +86,20 @@ resource "kubectl_manifest" "store" {
     spec = {
       provider = {
         infisical = {
-          hostAPI = var.cluster.secrets.infisical.url
+          hostAPI = local.infisical[0].url
           auth = {
             universalAuthCredentials = {
               for field in ["clientId", "clientSecret"] : field => {
-                name      = kubernetes_secret_v1.infisical.metadata[0].name
+                name      = kubernetes_secret_v1.infisical[0].metadata[0].name
                 namespace = local.namespace
                 key       = field
               }
             }
           }
           secretsScope = {
-            projectSlug     = var.cluster.secrets.infisical.slug
-            environmentSlug = var.cluster.secrets.infisical.environment
-            secretsPath     = var.cluster.secrets.infisical.path
+            projectSlug     = local.infisical[0].slug
+            environmentSlug = local.infisical[0].environment
+            secretsPath     = local.infisical[0].path
           }
         }
       }
@@ -104,7 +111,8 @@ resource "kubectl_manifest" "store" {
 
 # A secret that is asked for before the store is ready fails, and is asked for again only after a pause that grows.
 resource "terraform_data" "store" {
-  triggers_replace = kubectl_manifest.store.uid
+  count            = length(local.infisical)
+  triggers_replace = kubectl_manifest.store[0].uid
 
   provisioner "local-exec" {
     interpreter = ["castle-cluster", "wait"]
@@ -114,6 +122,8 @@ resource "terraform_data" "store" {
 
 # Proof that a secret comes through: of no use to anybody, so that nothing is exposed by it.
 resource "kubectl_manifest" "proof" {
+  count = length(local.infisical)
+
   server_side_apply = true
   validate_schema   = false
   force_conflicts   = true

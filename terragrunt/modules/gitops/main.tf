@@ -2,6 +2,9 @@ locals {
   namespace = "flux-system"
   store     = { kind = "ClusterSecretStore", name = "infisical" }
 
+  # Without Infisical castle has applied the two Secrets before.
+  external = var.cluster.secrets.infisical != "none"
+
   # A Git server with a certificate of a private authority needs that authority's.
   credentials = merge(
     { username = "GITOPS_USERNAME", password = "GITOPS_TOKEN" },
@@ -25,6 +28,8 @@ resource "kubectl_manifest" "namespace" {
 # This layer runs beside the engine, since only Flux's secrets need that. The wait ends as soon as the engine fails; its own
 # end is later than any of the engine's.
 resource "terraform_data" "store" {
+  count = local.external ? 1 : 0
+
   provisioner "local-exec" {
     interpreter = ["castle-cluster", "wait", "--timeout=30m"]
     command     = "gitops-store"
@@ -32,10 +37,10 @@ resource "terraform_data" "store" {
 }
 
 resource "kubectl_manifest" "secret" {
-  for_each = {
+  for_each = { for name, data in {
     flux-system = local.credentials
     sops-age    = { "age.agekey" = "SOPS_AGE_KEY" }
-  }
+  } : name => data if local.external }
 
   server_side_apply = true
   validate_schema   = false
@@ -58,6 +63,7 @@ resource "kubectl_manifest" "secret" {
 
 # A source whose credentials are not there yet fails, and is looked at again only after a pause that grows.
 resource "terraform_data" "secrets" {
+  count            = local.external ? 1 : 0
   triggers_replace = [for secret in kubectl_manifest.secret : secret.uid]
 
   provisioner "local-exec" {

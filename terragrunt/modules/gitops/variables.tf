@@ -6,6 +6,7 @@ variable "cluster" {
       branch = string
       path   = string
     })
+    secrets = object({ infisical = any })
   })
 }
 

@@ -3,7 +3,10 @@ locals {
 
   # What the layers after this one take. castle has looked for these and more, and says where each belongs; this holds
   # for whoever runs the layers without it.
-  needed = ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET", "GITOPS_USERNAME", "GITOPS_TOKEN", "SOPS_AGE_KEY"]
+  needed = concat(
+    var.cluster.secrets.infisical == "none" ? ["TALOS_SECRETS"] : ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET"],
+    ["GITOPS_USERNAME", "GITOPS_TOKEN", "SOPS_AGE_KEY"],
+  )
 }
 
 # The inventory of the cluster's secrets, so that the state tells which there were. What stops here stops everything.

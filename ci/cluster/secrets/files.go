@@ -1,0 +1,94 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// file is one SOPS file, decrypted.
+type file struct {
+	name   string // with the cluster's folder
+	values map[string]string
+	absent bool
+}
+
+type files []file
+
+// openFiles decrypts all SOPS files of a cluster. Its error has a line for each that cannot be read. Of several, one that is not there is
+// told of together with what is missing, since that may be what it was to hold.
+func openFiles(c *description.Cluster, in Inputs) (files, error) {
+	redact.Add(identity.FindAllString(in.AgeKey, -1)...)
+	var opened files
+	var failures []error
+	for _, name := range c.Secrets.SOPS {
+		name = filepath.Join(in.Folder, name)
+		if _, err := os.Stat(name); len(c.Secrets.SOPS) > 1 && errors.Is(err, fs.ErrNotExist) {
+			opened = append(opened, file{name: name, absent: true})
+			continue
+		}
+		values, err := decrypt(name, in.AgeKey)
+		failures = append(failures, err)
+		opened = append(opened, file{name: name, values: values})
+	}
+	return opened, errors.Join(failures...)
+}
+
+// all are the secrets of all files, and a problem for each name that stands in two of them and for each that is absent.
+func (f files) all() (map[string]string, []Problem) {
+	all, first := map[string]string{}, map[string]string{}
+	var problems []Problem
+	for _, file := range f {
+		if file.absent {
+			problems = append(problems, Problem{Name: file.name, Source: SourceSOPS, Text: file.name + " is named in secrets.sops and does not exist"})
+		}
+		for _, name := range slices.Sorted(maps.Keys(file.values)) {
+			if other, twice := first[name]; twice {
+				problems = append(problems, Problem{Name: name, Source: SourceSOPS, Text: fmt.Sprintf("%s stands in both %s and %s: remove it from one", name, other, file.name)})
+				continue
+			}
+			first[name], all[name] = file.name, file.values[name]
+		}
+	}
+	return all, problems
+}
+
+// where says how a secret that is needed gets into one of the files.
+func (f files) where(n need) string {
+	var names []string
+	first := ""
+	for _, file := range f {
+		names = append(names, file.name)
+		if _, has := file.values[n.name]; has || first == "" {
+			first = file.name
+		}
+	}
+	at := strings.Join(names, " or ")
+	if n.make != "" {
+		return at + ": " + n.make
+	}
+	return fmt.Sprintf("%s: set it with \"sops edit %s\"", at, first)
+}
+
+// Names are those of the secrets in a SOPS file, and whom it is encrypted to.
+func Names(file, ageKey string) (names, recipients []string, err error) {
+	redact.Add(identity.FindAllString(ageKey, -1)...)
+	values, err := decrypt(file, ageKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	recipients, err = recipientsOf(file, data)
+	return slices.Sorted(maps.Keys(values)), recipients, err
+}

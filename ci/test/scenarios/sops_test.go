@@ -1,0 +1,134 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"encoding/pem"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/secrets"
+)
+
+var secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+const pkiFile = "talos.secrets.sops.yaml"
+
+// leaveInfisical describes the cluster with all of its secrets in SOPS files, of which the PKI's is not there yet.
+func (w *world) leaveInfisical() {
+	w.t.Helper()
+	file := filepath.Join(w.live, description.File)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	section := regexp.MustCompile(`(?m)^  sops: secrets.sops.yaml\n  infisical:\n(    .*\n)+`)
+	data = section.ReplaceAll(data, []byte("  sops: [secrets.sops.yaml, "+pkiFile+"]\n  infisical: none\n"))
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	values := w.sopsValues()
+	if w.cluster, err = description.Load(w.live); err != nil {
+		w.t.Fatal(err)
+	}
+	delete(values, secrets.InfisicalClientID)
+	delete(values, secrets.InfisicalClientSecret)
+	seed := w.seed()
+	for name, value := range seed.Infisical.Projects[0].Environments["prod"]["/clusters/sandbox"] {
+		values[name] = value
+	}
+	ca, err := os.ReadFile(filepath.Join(w.dir(), "ca.pem"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	block, _ := pem.Decode(ca)
+	values[secrets.GitOpsCA] = string(pem.EncodeToMemory(block))
+	w.writeSOPS("secrets.sops.yaml", values)
+}
+
+// TestAClusterWithoutInfisical is created from SOPS files alone, which hold the PKI, too. Infisical is not there to be asked.
+func TestAClusterWithoutInfisical(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0")
+	w.on() // makes the Git server's authority
+	w.off(syscall.SIGTERM)
+	if err := os.Remove(filepath.Join(w.dir(), "infisical.json")); err != nil {
+		t.Fatal(err)
+	}
+	w.leaveInfisical()
+	w.on()
+
+	// A PKI that would be lost is not made on the way.
+	w.castle("create").failsWith("TALOS_SECRETS is missing in", pkiFile+" is named in secrets.sops and does not exist", "dagger call secrets-init --cluster sandbox", resumes)
+	if vms := w.vms(); len(vms) != 1 {
+		t.Errorf("Proxmox has %+v", vms)
+	}
+	w.castle("secrets-init", "--out="+w.live).succeeds()
+	pki := w.sopsValues()[secrets.TalosSecrets]
+	w.castle("secrets-init", "--out="+w.live).failsWith("holds TALOS_SECRETS already, and nothing was made")
+
+	create := w.start(w.live, nil, "create")
+	key := create.overhear()
+	create.wait(10 * time.Minute)
+	create.succeeds()
+	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
+		if got := w.layerResult(layer); got != "ok" {
+			t.Errorf("the layer %s ended %q", layer, got)
+		}
+	}
+	if w.sopsValues()[secrets.TalosSecrets] != pki {
+		t.Error("the PKI was replaced")
+	}
+	if _, err := os.Stat(filepath.Join(w.dir(), "infisical.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Infisical was there to be asked: %v", err)
+	}
+	w.hasExactlyItsVMs()
+	members := w.hasAQuorum(w.unsealed("talosconfig"))
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	k.hasNodes()
+	k.follows(w.head(), seedTag)
+	version := func() string {
+		return k.get(secretKind, "flux-system", "flux-system").GetResourceVersion() + " " + k.get(secretKind, "flux-system", "sops-age").GetResourceVersion()
+	}
+	identity := version()
+
+	w.castle("create").succeeds()
+	w.changedNothing()
+	if got := w.hasAQuorum(w.unsealed("talosconfig")); !slices.Equal(got, members) {
+		t.Errorf("etcd's members were %v and are %v", members, got)
+	}
+	if got := version(); got != identity {
+		t.Errorf("Flux's Secrets were of the versions %s and are of %s", identity, got)
+	}
+	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "No changes.") != 6 {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	w.isWell()
+
+	// A commit comes through, and a Secret that somebody took away is there again after the next create.
+	w.pushTag(seedTag, "blog-1111111")
+	k.reconcile()
+	k.follows(w.head(), "blog-1111111")
+	if err := k.typed.CoreV1().Secrets("flux-system").Delete(t.Context(), "sops-age", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.castle("create").succeeds()
+	version()
+
+	w.castle("destroy", "--confirm=sandbox").succeeds()
+	if vms := w.vms(); len(vms) != 1 {
+		t.Errorf("Proxmox has %+v", vms)
+	}
+	w.leaksNothing(key)
+}
