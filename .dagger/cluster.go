@@ -228,15 +228,20 @@ func (d *described) args(args ...string) []string {
 // disk, as what a command prints does: it comes encrypted with a key that lives
 // in memory only.
 func (d *described) secret(ctx context.Context, name string, args ...string) (*dagger.Secret, error) {
-	key := make([]byte, 32)
-	rand.Read(key)
 	container, err := d.container(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return unsealed(ctx, container, d.name+"-"+name, d.args(args...))
+}
+
+// unsealed is what a command prints that prints under a key only.
+func unsealed(ctx context.Context, container *dagger.Container, name string, command []string) (*dagger.Secret, error) {
+	key := make([]byte, 32)
+	rand.Read(key)
 	text, err := container.
 		WithSecretVariable("CASTLE_SEAL_KEY", dag.SetSecret("castle-seal-"+rand.Text(), base64.StdEncoding.EncodeToString(key))).
-		WithExec(d.args(args...)).
+		WithExec(command).
 		Stdout(ctx)
 	if err != nil {
 		return nil, plain(err)
@@ -260,5 +265,5 @@ func (d *described) secret(ctx context.Context, name string, args ...string) (*d
 	if err != nil {
 		return nil, err
 	}
-	return dag.SetSecret("castle-"+d.name+"-"+name, string(opened)), nil
+	return dag.SetSecret("castle-"+name, string(opened)), nil
 }

@@ -19,16 +19,16 @@ type file struct {
 	name   string // with the cluster's folder
 	values map[string]string
 	absent bool
+	err    error // why it cannot be read
 }
 
 type files []file
 
-// openFiles decrypts all SOPS files of a cluster. Its error has a line for each that cannot be read. Of several, one that is not there is
-// told of together with what is missing, since that may be what it was to hold.
-func openFiles(c *description.Cluster, in Inputs) (files, error) {
+// openFiles decrypts all SOPS files of a cluster. Of several, one that is not there is told of together with what is missing, since that may
+// be what it was to hold.
+func openFiles(c *description.Cluster, in Inputs) files {
 	redact.Add(identity.FindAllString(in.AgeKey, -1)...)
 	var opened files
-	var failures []error
 	for _, name := range c.Secrets.SOPS {
 		name = filepath.Join(in.Folder, name)
 		if _, err := os.Stat(name); len(c.Secrets.SOPS) > 1 && errors.Is(err, fs.ErrNotExist) {
@@ -36,10 +36,28 @@ func openFiles(c *description.Cluster, in Inputs) (files, error) {
 			continue
 		}
 		values, err := decrypt(name, in.AgeKey)
-		failures = append(failures, err)
-		opened = append(opened, file{name: name, values: values})
+		opened = append(opened, file{name: name, values: values, err: err})
 	}
-	return opened, errors.Join(failures...)
+	return opened
+}
+
+// err has a line for each file that cannot be read.
+func (f files) err() error {
+	var failures []error
+	for _, file := range f {
+		failures = append(failures, file.err)
+	}
+	return errors.Join(failures...)
+}
+
+// of is the file that a secret stands in, empty where it is in none.
+func (f files) of(name string) string {
+	for _, file := range f {
+		if _, has := file.values[name]; has {
+			return file.name
+		}
+	}
+	return ""
 }
 
 // all are the secrets of all files, and a problem for each name that stands in two of them and for each that is absent.

@@ -38,8 +38,8 @@ func (in Inputs) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", f
 // malformed in any of them is one *IncompleteError, a line for each. SOPS files that cannot be read are an error before
 // anything is asked of Infisical; an Infisical that cannot be asked is an *InfisicalError.
 func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, error) {
-	files, err := openFiles(c, in)
-	if err != nil {
+	files := openFiles(c, in)
+	if err := files.err(); err != nil {
 		return nil, err
 	}
 	bootstrap, problems := files.all()

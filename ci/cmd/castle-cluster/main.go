@@ -8,6 +8,7 @@ import (
 	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/cluster/credentials"
 	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/sources"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -17,7 +18,9 @@ func main() {
 	verbs := []*cobra.Command{
 		c.validate(), c.describe(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.removeNode(), c.timeline(), c.forget(),
 		c.stateList(), c.stateShow(), c.stateUnlock(), c.stateRestore(), c.stateExport(), c.stateImport(), c.stateMigrate(),
-		c.secretsInit(),
+		c.secretsInit(), c.secretsAgeKey(), c.secretsRotateAge(),
+		c.secretsLook("secrets-check", "Name every secret that is missing or unfit", sources.Check),
+		c.secretsLook("secrets-list", "Show which secrets there are, and where, without their values", sources.List),
 		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", credentials.Kubeconfig),
 		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", credentials.Talosconfig),
 	}

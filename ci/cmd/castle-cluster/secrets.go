@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/run"
@@ -14,6 +17,36 @@ func (c *clusterFlags) secretsInit() *cobra.Command {
 		return tell(cmd)(sources.Begin(on, out))
 	})
 	command.Flags().StringVar(&out, "out", "", "the folder to write the file to")
+	cli.Require(command, "out")
+	return command
+}
+
+// secretsLook makes a command that shows what the sources hold.
+func (c *clusterFlags) secretsLook(use, short string, look func(context.Context, *run.Cluster) (*sources.Listing, error)) *cobra.Command {
+	var format cli.Format
+	command := c.on(use, short, func(cmd *cobra.Command, on *run.Cluster) error {
+		found, err := look(cmd.Context(), on)
+		if err != nil {
+			return err
+		}
+		return format.Print(cmd, found)
+	})
+	format.Add(command)
+	return command
+}
+
+func (c *clusterFlags) secretsAgeKey() *cobra.Command {
+	return c.sealed("secrets-age-key", "Make an age key, printed sealed", func(context.Context, *run.Cluster) ([]byte, error) { return sources.NewKey() })
+}
+
+func (c *clusterFlags) secretsRotateAge() *cobra.Command {
+	var rotation sources.Rotation
+	command := c.on("secrets-rotate-age", "Encrypt every SOPS file of the cluster for another age key", func(cmd *cobra.Command, on *run.Cluster) error {
+		rotation.Key = os.Getenv(sources.NewKeyVariable)
+		return tell(cmd)(sources.RotateAge(on, rotation))
+	})
+	command.Flags().StringVar(&rotation.Recipient, "new-recipient", "", "the new key's public part, age1…, where the key itself is not in "+sources.NewKeyVariable)
+	command.Flags().StringVar(&rotation.Out, "out", "", "the folder to write the files to; the cluster's own replaces them")
 	cli.Require(command, "out")
 	return command
 }

@@ -19,6 +19,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/sources"
 )
 
 var secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -59,7 +60,6 @@ func (w *world) leaveInfisical() {
 
 // TestAClusterWithoutInfisical is created from SOPS files alone, which hold the PKI, too. Infisical is not there to be asked.
 func TestAClusterWithoutInfisical(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, "none", "0")
 	w.on() // makes the Git server's authority
 	w.off(syscall.SIGTERM)
@@ -74,7 +74,9 @@ func TestAClusterWithoutInfisical(t *testing.T) {
 	if vms := w.vms(); len(vms) != 1 {
 		t.Errorf("Proxmox has %+v", vms)
 	}
+	w.castle("secrets-check").failsWith("TALOS_SECRETS is missing in")
 	w.castle("secrets-init", "--out="+w.live).succeeds()
+	w.castle("secrets-check").succeeds()
 	pki := w.sopsValues()[secrets.TalosSecrets]
 	w.castle("secrets-init", "--out="+w.live).failsWith("holds TALOS_SECRETS already, and nothing was made")
 
@@ -126,9 +128,25 @@ func TestAClusterWithoutInfisical(t *testing.T) {
 	w.castle("create").succeeds()
 	version()
 
+	// Another age key opens the same, and the old one nothing.
+	next := w.unsealed("secrets-age-key")
+	rotate := w.start(w.live, []string{sources.NewKeyVariable + "=" + string(next)}, "secrets-rotate-age", "--out="+w.live)
+	rotate.wait(time.Minute)
+	rotate.succeeds()
+	w.castle("create").failsWith("wrong age key")
+	if err := os.WriteFile(filepath.Join(w.live, "age.key"), next, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.castle("create").succeeds()
+	w.changedNothing()
+	if list := w.castle("secrets-list").succeeds().stdout.String(); !strings.Contains(list, "TALOS_SECRETS") || strings.Contains(list, "missing") {
+		t.Errorf("the secrets are listed as\n%s", list)
+	}
+
 	w.castle("destroy", "--confirm=sandbox").succeeds()
 	if vms := w.vms(); len(vms) != 1 {
 		t.Errorf("Proxmox has %+v", vms)
 	}
+	t.Setenv("SOPS_AGE_KEY", string(next)) // for the search, which opens the files
 	w.leaksNothing(key)
 }

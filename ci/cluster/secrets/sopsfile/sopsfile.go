@@ -3,6 +3,7 @@
 package sopsfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -61,7 +62,12 @@ func groupOf(recipients []string) (sops.KeyGroup, error) {
 	return group, nil
 }
 
+// encrypt encrypts a tree with a new data key, and reads what it has written: it holds the same, or is an error.
 func encrypt(name string, store common.Store, tree sops.Tree) ([]byte, error) {
+	clear, err := store.EmitPlainFile(tree.Branches)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be written", name)
+	}
 	dataKey, failures := tree.GenerateDataKey()
 	if len(failures) > 0 {
 		return nil, fmt.Errorf("%s: its key cannot be encrypted: %w", name, errors.Join(failures...))
@@ -69,7 +75,21 @@ func encrypt(name string, store common.Store, tree sops.Tree) ([]byte, error) {
 	if err := common.EncryptTree(common.EncryptTreeOpts{Tree: &tree, Cipher: aes.NewCipher(), DataKey: dataKey}); err != nil {
 		return nil, fmt.Errorf("%s cannot be encrypted", name)
 	}
-	return store.EmitEncryptedFile(tree)
+	data, err := store.EmitEncryptedFile(tree)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be written", name)
+	}
+	written, err := store.LoadEncryptedFile(data)
+	if err == nil {
+		err = decryptTree(name, &written, dataKey)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read as it was encrypted, and is not written", name)
+	}
+	if again, err := store.EmitPlainFile(written.Branches); err != nil || !bytes.Equal(again, clear) {
+		return nil, fmt.Errorf("%s would hold something else once it is encrypted, and is not written", name)
+	}
+	return data, nil
 }
 
 // Decrypt gives the document in clear, in the form of the file.
@@ -106,6 +126,21 @@ func Rotate(name string, data []byte, ageKey, to string) ([]byte, error) {
 	}
 	tree.Metadata.KeyGroups = []sops.KeyGroup{group}
 	return encrypt(name, store, tree)
+}
+
+// RecipientsOf are the keys that a file is encrypted to; nil where it is no SOPS file.
+func RecipientsOf(name string, data []byte) []string {
+	tree, err := storeOf(name).LoadEncryptedFile(data)
+	if err != nil {
+		return nil
+	}
+	recipients := []string{}
+	for _, group := range tree.Metadata.KeyGroups {
+		for _, key := range group {
+			recipients = append(recipients, key.ToString())
+		}
+	}
+	return recipients
 }
 
 // Recipients are the public parts of the keys in a text.
@@ -145,17 +180,24 @@ func open(name string, store common.Store, data []byte, ageKey string) (sops.Tre
 	if err != nil {
 		return sops.Tree{}, fmt.Errorf("%s: %w", name, err)
 	}
-	changed := fmt.Errorf("%s was changed after it was encrypted, its authentication fails: restore it", name)
+	return tree, decryptTree(name, &tree, dataKey)
+}
+
+// decryptTree decrypts a tree where it is, and checks its authentication.
+func decryptTree(name string, tree *sops.Tree, dataKey []byte) error {
 	cipher := aes.NewCipher()
 	mac, err := tree.Decrypt(dataKey, cipher)
+	if err == nil {
+		var written any
+		written, err = cipher.Decrypt(tree.Metadata.MessageAuthenticationCode, dataKey, tree.Metadata.LastModified.Format(time.RFC3339))
+		if err == nil && written != mac {
+			err = errors.New("another authentication code")
+		}
+	}
 	if err != nil {
-		return sops.Tree{}, changed
+		return fmt.Errorf("%s was changed after it was encrypted, its authentication fails: restore it", name)
 	}
-	written, err := cipher.Decrypt(tree.Metadata.MessageAuthenticationCode, dataKey, tree.Metadata.LastModified.Format(time.RFC3339))
-	if err != nil || written != mac {
-		return sops.Tree{}, changed
-	}
-	return tree, nil
+	return nil
 }
 
 // dataKeyOf opens the file's own key with one of those given.

@@ -1,0 +1,148 @@
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// Survey is what a cluster's sources hold, by names alone.
+type Survey struct {
+	Cluster string `json:"cluster"`
+	Secrets []Seen `json:"secrets"`
+	// Unread are the sources that could not be read, each with the reason.
+	Unread []string `json:"unread,omitempty"`
+}
+
+// Seen is one secret as a survey has found it.
+type Seen struct {
+	Name   string `json:"name"`
+	Source string `json:"source"` // SourceSOPS or SourceInfisical, where it is or belongs
+	Where  string `json:"where"`  // the file, or the place in Infisical
+	What   string `json:"what,omitempty"`
+	State  string `json:"state"`
+	// Problem is what is wrong with it, and how to mend it.
+	Problem string `json:"problem,omitempty"`
+}
+
+// States of a secret.
+const (
+	StatePresent = "present"
+	StateMissing = "missing"
+	StateUnfit   = "unfit"   // it is there and cannot be used
+	StateLater   = "later"   // it may be missing: create makes it, or only some clusters have it
+	StateUnknown = "unknown" // its source could not be read
+	StateHidden  = "unused"  // another source has a secret of this name, which is taken
+)
+
+// Look asks all sources of a cluster, and goes on where one cannot be read. It changes nothing, and no value is in what it gives.
+func Look(ctx context.Context, c *description.Cluster, in Inputs) *Survey {
+	files := openFiles(c, in)
+	survey := &Survey{Cluster: c.Name}
+	for _, file := range files {
+		if file.err != nil {
+			survey.Unread = append(survey.Unread, file.err.Error())
+		}
+	}
+	local, doubled := files.all()
+	learn(local)
+	wanted := needsOf(c)
+	known := wanted.problems(local, SourceSOPS, files.where)
+	unread := map[string]bool{SourceSOPS: files.err() != nil}
+
+	var remote map[string]string
+	var at place
+	if c.Secrets.Infisical.Has() {
+		at = placeOf(c)
+		var err error
+		if remote, err = lookInto(ctx, at, local, in); err != nil {
+			survey.Unread = append(survey.Unread, err.Error())
+			unread[SourceInfisical] = true
+		}
+		learn(remote)
+		known = append(known, wanted.problems(remote, SourceInfisical, at.where)...)
+		wanted = append(wanted,
+			need{name: AdminKubeconfig, source: SourceInfisical, what: "an administrator's kubeconfig, kept by create", optional: true},
+			need{name: AdminTalosconfig, source: SourceInfisical, what: "an administrator's talosconfig, kept by create", optional: true})
+	}
+	values := map[string]map[string]string{SourceSOPS: local, SourceInfisical: remote}
+	for _, n := range wanted {
+		survey.Secrets = append(survey.Secrets, n.seen(values, unread[n.source], known, files, at))
+	}
+	survey.rest(wanted, values, files, at)
+	for _, problem := range doubled {
+		survey.Secrets = append(survey.Secrets, Seen{Name: problem.Name, Source: SourceSOPS, Where: files.of(problem.Name), State: StateUnfit, Problem: problem.Text})
+	}
+	slices.SortStableFunc(survey.Secrets, func(a, b Seen) int {
+		if a.Source != b.Source {
+			return -strings.Compare(a.Source, b.Source) // SOPS first, which opens the other
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return survey
+}
+
+// lookInto reads a cluster's path in Infisical with the client of the SOPS files.
+func lookInto(ctx context.Context, at place, local map[string]string, in Inputs) (map[string]string, error) {
+	id, secret := local[InfisicalClientID], local[InfisicalClientSecret]
+	if id == "" || secret == "" {
+		return nil, fmt.Errorf("what stands in %s is not known before %s and %s are there", at, InfisicalClientID, InfisicalClientSecret)
+	}
+	return newSession(at, id, secret, in).list(ctx)
+}
+
+// seen judges a secret that a cluster is made with.
+func (n need) seen(values map[string]map[string]string, unread bool, known []Problem, files files, at place) Seen {
+	seen := Seen{Name: n.name, Source: n.source, What: n.what, State: StatePresent}
+	_, has := values[n.source][n.name]
+	if _, own := values[SourceSOPS][n.name]; own && !has && n.optional {
+		seen.Source, has = SourceSOPS, true // such as a PKI that the SOPS file brings
+	}
+	seen.Where = whereOf(seen.Source, n.name, files, at)
+	i := slices.IndexFunc(known, func(p Problem) bool { return p.Name == n.name && p.Source == n.source })
+	switch {
+	case !has && unread:
+		seen.State = StateUnknown
+	case !has && n.optional:
+		seen.State = StateLater
+	case !has:
+		seen.State = StateMissing
+	case i >= 0:
+		seen.State = StateUnfit
+	}
+	if i >= 0 && seen.State != StateUnknown {
+		seen.Problem = known[i].Text
+	}
+	return seen
+}
+
+// rest are the secrets that castle does not need. What stands in both sources is taken from the SOPS files.
+func (s *Survey) rest(wanted needs, values map[string]map[string]string, files files, at place) {
+	for _, source := range []string{SourceSOPS, SourceInfisical} {
+		for _, name := range slices.Sorted(maps.Keys(values[source])) {
+			if slices.ContainsFunc(wanted, func(n need) bool { return n.name == name && n.source == source }) ||
+				slices.ContainsFunc(s.Secrets, func(seen Seen) bool { return seen.Name == name && seen.Source == source }) {
+				continue
+			}
+			seen := Seen{Name: name, Source: source, Where: whereOf(source, name, files, at), State: StatePresent}
+			if _, own := values[SourceSOPS][name]; own && source == SourceInfisical {
+				seen.State = StateHidden
+			}
+			s.Secrets = append(s.Secrets, seen)
+		}
+	}
+}
+
+func whereOf(source, name string, files files, at place) string {
+	if source == SourceInfisical {
+		return at.String()
+	}
+	if file := files.of(name); file != "" {
+		return file
+	}
+	return files[0].name
+}
