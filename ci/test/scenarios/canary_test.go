@@ -4,10 +4,10 @@ package scenarios
 
 import (
 	"bytes"
-	"encoding/base64"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/test/canary"
 )
 
 // overheard is the administrator's key that one call of castle made in memory, as its children have it.
@@ -158,29 +159,6 @@ func leaves(name string, value any, into map[string]string) {
 	}
 }
 
-// pieces are the texts by which a secret is recognized, however it is written: as it is, in base64, and the lines of a key,
-// which JSON and HCL join in ways of their own.
-func pieces(secret string) []string {
-	var all []string
-	add := func(text string) {
-		if strings.Contains(text, "-----BEGIN") {
-			for line := range strings.Lines(text) {
-				if line = strings.TrimSpace(line); len(line) >= 24 && !strings.HasPrefix(line, "-----") {
-					all = append(all, line)
-				}
-			}
-			return
-		}
-		all = append(all, text)
-	}
-	add(secret)
-	if decoded, err := base64.StdEncoding.DecodeString(secret); err == nil && bytes.HasPrefix(decoded, []byte("-----BEGIN")) {
-		add(string(decoded))
-		return append(all, secret)
-	}
-	return append(all, base64.StdEncoding.EncodeToString([]byte(secret)))
-}
-
 // leaksNothing searches all that castle has printed and left behind for the world's secrets, and for the administrator's
 // keys that were overheard. Then it plants each of them, to see that the search would have found it.
 func (w *world) leaksNothing(heard ...*overheard) {
@@ -195,23 +173,26 @@ func (w *world) leaksNothing(heard ...*overheard) {
 	if len(canaries) < 15 {
 		w.t.Errorf("only %d canaries: %v", len(canaries), slices.Sorted(maps.Keys(canaries)))
 	}
-	leaks, files := w.leaks(canaries)
-	for name, places := range leaks {
+	found := w.search(canaries)
+	for name, places := range found.Leaks {
 		w.t.Errorf("%s is in %v", name, places)
 	}
-	w.t.Logf("%d canaries in %d files: %d hits", len(canaries), files, len(leaks))
+	w.t.Logf("%d canaries in %d places: %d hits", len(canaries), found.Places, len(found.Leaks))
 
-	planted := filepath.Join(w.state(), "planted.json")
+	planted := filepath.Join(w.state(), "planted.json.gz")
 	data, err := json.Marshal(canaries)
+	var packed bytes.Buffer
 	if err == nil {
-		err = os.WriteFile(planted, data, 0o600)
+		writer := gzip.NewWriter(&packed)
+		_, err = writer.Write(data)
+		err = errors.Join(err, writer.Close(), os.WriteFile(planted, packed.Bytes(), 0o600))
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	leaks, _ = w.leaks(canaries)
+	found = w.search(canaries)
 	for name := range canaries {
-		if len(leaks[name]) == 0 {
+		if len(found.Leaks[name]) == 0 {
 			w.t.Errorf("the search does not find %s where it is", name)
 		}
 	}
@@ -220,30 +201,18 @@ func (w *world) leaksNothing(heard ...*overheard) {
 	}
 }
 
-// leaks are the places where secrets are, by the secrets' names, and how many places were searched.
-func (w *world) leaks(canaries map[string]string) (leaks map[string][]string, searched int) {
+// sourcesOfSecrets are the files of a cluster's folder that hold secrets as they are: the proving ground's own.
+var sourcesOfSecrets = []string{"age.key", "world.yaml"}
+
+// search looks for secrets in all that castle has printed, in the folders that it writes to, and in the cluster's own, where the tools generate
+// files.
+func (w *world) search(canaries map[string]string) *canary.Search {
 	w.t.Helper()
-	places := map[string][]byte{"what castle printed": []byte(strings.Join(w.shown, "\n"))}
-	for _, folder := range []string{w.state(), w.temp()} {
-		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() {
-				return err
-			}
-			data, err := os.ReadFile(name)
-			places[strings.TrimPrefix(name, w.folder)] = data
-			return err
-		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+	found := canary.New(canaries)
+	found.Text("what castle printed", []byte(strings.Join(w.shown, "\n")))
+	err := errors.Join(found.Folder(w.state()), found.Folder(w.temp()), found.Folder(w.live, sourcesOfSecrets...))
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	leaks = map[string][]string{}
-	for name, secret := range canaries {
-		for place, data := range places {
-			if slices.ContainsFunc(pieces(secret), func(piece string) bool { return bytes.Contains(data, []byte(piece)) }) {
-				leaks[name] = append(leaks[name], place)
-			}
-		}
-	}
-	return leaks, len(places)
+	return found
 }
