@@ -40,7 +40,7 @@ func TestAListShowsNamesAndNoValue(t *testing.T) {
 		}
 	}
 	_, err = Check(t.Context(), cluster)
-	if err == nil || strings.Count(err.Error(), "\n") != 3 || strings.Contains(err.Error(), "canary") {
+	if err == nil || strings.Count(err.Error(), "\n") != 5 || strings.Contains(err.Error(), "canary") {
 		t.Fatalf("the check says %v", err)
 	}
 	for _, want := range []string{"SOPS_AGE_KEY is not an age key", "STATE_PASSPHRASE is missing in " + cluster.Folder, "PROXMOX_API_TOKEN is missing in "} {
@@ -75,12 +75,13 @@ func TestAClusterThatLacksNothingIsToldSo(t *testing.T) {
 	cluster := newCluster(t, key, "a.sops.yaml", nil)
 	sopstest.Write(t, filepath.Join(cluster.Folder, "a.sops.yaml"), key.Recipient().String(), map[string]string{
 		"GITOPS_USERNAME": "flux", "GITOPS_TOKEN": "canary-token", "SOPS_AGE_KEY": key.String(), "TALOS_SECRETS": "canary-pki", "EXTRA": "canary-extra",
+		"AWS_ACCESS_KEY_ID": "canary-id", "AWS_SECRET_ACCESS_KEY": "canary-key",
 		"STATE_PASSPHRASE": "canary-passphrase-long", "PROXMOX_API_TOKEN": "castle@pve!blue=01234567-89ab-4cde-8f01-23456789abcd"})
 	listing, err := Check(t.Context(), cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := states(listing); len(got) != 7 || got["TALOS_SECRETS"] != secrets.StatePresent || got["EXTRA"] != "" {
+	if got := states(listing); len(got) != 9 || got["TALOS_SECRETS"] != secrets.StatePresent || got["EXTRA"] != "" {
 		t.Errorf("the states are %v", got)
 	}
 	if _, err := os.Stat(filepath.Join(cluster.Folder, "runs")); err == nil {

@@ -119,7 +119,8 @@ func unit(t *testing.T, s Store, layer string, resources map[string]any) *tfexec
 // described is the sandbox with its states elsewhere.
 func described(t *testing.T, states string) *description.Cluster {
 	t.Helper()
-	text, err := os.ReadFile("../../../../terragrunt/live/sandbox/cluster.yaml")
+	const sandbox = "../../../../terragrunt/live/sandbox"
+	text, err := os.ReadFile(filepath.Join(sandbox, description.File))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func described(t *testing.T, states string) *description.Cluster {
 		t.Fatal("the description says nothing about the state")
 	}
 	folder := filepath.Join(t.TempDir(), "sandbox")
-	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, description.File), []byte(before+"\nstate: "+states+"\n"), 0o600)); err != nil {
+	if err := errors.Join(os.CopyFS(folder, os.DirFS(sandbox)), os.WriteFile(filepath.Join(folder, description.File), []byte(before+"\nstate: "+states+"\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	cluster, err := description.Load(folder)
