@@ -13,6 +13,7 @@ import (
 
 	"github.com/luthermonson/go-proxmox"
 
+	"tazlab.net/castle/ci/base/bounded"
 	"tazlab.net/castle/ci/cluster/description"
 )
 
@@ -32,13 +33,16 @@ type Hypervisor struct {
 	close   func()
 }
 
+// longestAnswer is what is read of one answer, in bytes: a thousand machines with all that Proxmox tells of them are not half of it.
+const longestAnswer = 16 << 20
+
 // Open makes a client; nothing is asked yet. roots are whose signature on Proxmox's certificate counts, nil for the system's, where the
 // description names no fingerprint; token is an API token, "user@realm!name=uuid".
 func Open(cluster *description.Cluster, roots *x509.CertPool, token string) *Hypervisor {
 	id, secret, _ := strings.Cut(token, "=")
 	transport := transport(cluster, roots)
 	client := proxmox.NewClient(strings.TrimSuffix(cluster.Proxmox.URL, "/")+"/api2/json",
-		proxmox.WithHTTPClient(&http.Client{Transport: transport, Timeout: 30 * time.Second}), proxmox.WithAPIToken(id, secret))
+		proxmox.WithHTTPClient(&http.Client{Transport: bounded.Transport{Next: transport, Limit: longestAnswer}, Timeout: 30 * time.Second}), proxmox.WithAPIToken(id, secret))
 	return &Hypervisor{cluster: cluster, client: client, close: transport.CloseIdleConnections}
 }
 

@@ -17,6 +17,7 @@ import (
 	authapi "github.com/infisical/go-sdk/packages/api/auth"
 	secretsapi "github.com/infisical/go-sdk/packages/api/secrets"
 
+	"tazlab.net/castle/ci/base/bounded"
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/retryafter"
 	"tazlab.net/castle/ci/cluster/description"
@@ -83,7 +84,7 @@ func newSession(at place, clientID, clientSecret string, in Inputs) *session {
 	}
 	return &session{
 		place: at, clientID: clientID, clientSecret: clientSecret, pace: paceOf(in), notify: notify,
-		transport: http.DefaultTransport.(*http.Transport).Clone(), // takes proxies from the environment
+		transport: bounded.Transport{Next: http.DefaultTransport.(*http.Transport).Clone(), Limit: longestAnswer}, // takes proxies from the environment
 	}
 }
 
@@ -297,6 +298,9 @@ func (a *attempt) client(url, token string) *resty.Client {
 	}
 	return client
 }
+
+// longestAnswer is what is read of a list of secrets, in bytes.
+const longestAnswer = 16 << 20
 
 // maxRefusal is how much of an answer that is no success is read.
 const maxRefusal = 64 << 10
