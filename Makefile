@@ -69,6 +69,11 @@ FOR ?= 6m
 interruptions: castle ## Interrupt create N=200 times at random instants; each time the next create has to end with the same cluster
 	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED)
 
+.PHONY: test-s3
+test-s3: castle ## Try the states in a real store that speaks S3 (versitygw), which is built for that
+	@folder=$$($(castle) tool versitygw --cache=$(cache)) && PATH="$$($(castle) tool tofu --cache=$(cache)):$$PATH" \
+	CASTLE_VERSITYGW="$$folder/versitygw" CASTLE_REQUIRE_ALL=1 go test -count=1 -timeout 20m -v ./ci/cluster/layers/state
+
 .PHONY: publishers
 publishers: ## Publish N=200 images at once into one GitOps repository; each has to get its commit
 	@CASTLE_PUBLISHERS=$(N) go test -count=1 -timeout 2h -v -run TestPublishersAtOnceEachMakeTheirCommit ./ci/publish/gitops

@@ -27,6 +27,7 @@ var roughMinutes = map[string]int{
 	"helm-controller":      2,
 	"etcd":                 1,
 	"kubernetes":           8,
+	"versitygw":            4,
 }
 
 // Estimate says how long something that is not built yet will take.

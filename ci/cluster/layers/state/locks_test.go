@@ -21,14 +21,28 @@ import (
 	"tazlab.net/castle/ci/cluster/layers"
 )
 
-// inS3 is a store of states in a simulated S3 (gofakes3), whose requests pass through a handler.
+// inS3 is a store of states in a simulated S3, or in versitygw where CASTLE_VERSITYGW names it, as "make test-s3" does. Its requests pass
+// through a handler.
 func inS3(t *testing.T, around func(http.Handler) http.Handler) Store {
+	t.Helper()
+	if program := os.Getenv("CASTLE_VERSITYGW"); program != "" {
+		return storeOf(t, versitygw(t, program), around)
+	}
+	return inSimulatedS3(t, around)
+}
+
+// inSimulatedS3 is one in gofakes3, which checks no signature: what a handler changes of a request is taken for what was sent.
+func inSimulatedS3(t *testing.T, around func(http.Handler) http.Handler) Store {
 	t.Helper()
 	backend := s3mem.New()
 	if err := backend.CreateBucket("states"); err != nil {
 		t.Fatal(err)
 	}
-	handler := gofakes3.New(backend).Server()
+	return storeOf(t, gofakes3.New(backend).Server(), around)
+}
+
+func storeOf(t *testing.T, handler http.Handler, around func(http.Handler) http.Handler) Store {
+	t.Helper()
 	if around != nil {
 		handler = around(handler)
 	}
@@ -159,7 +173,7 @@ func TestOfManyThatBeginAtOnceOneGetsTheCluster(t *testing.T) {
 }
 
 func TestAStoreThatOverwritesWhatItShallLeaveAloneIsRefused(t *testing.T) {
-	s := inS3(t, func(next http.Handler) http.Handler {
+	s := inSimulatedS3(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Del("If-None-Match")
 			next.ServeHTTP(w, r)
