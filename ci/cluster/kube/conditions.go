@@ -2,13 +2,22 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Present passes every object.
 func Present(*unstructured.Unstructured) (string, bool) { return "exists", true }
+
+// NodeReady tells whether a Node's kubelet reports it fit for pods; none is not.
+func NodeReady(node *corev1.Node) bool {
+	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
+}
 
 // current asks kstatus: the newest generation was observed and is rolled out.
 func current(object *unstructured.Unstructured) (string, bool) {

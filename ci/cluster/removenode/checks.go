@@ -40,17 +40,11 @@ func (l *leaving) check(ctx context.Context) error {
 func (l *leaving) workersStay(context.Context) error {
 	if l.controlPlane() || slices.ContainsFunc(l.nodes, func(node corev1.Node) bool {
 		_, controlPlane := node.Labels[controlPlaneLabel]
-		return node.Name != l.Node && !controlPlane && !node.Spec.Unschedulable && ready(&node)
+		return node.Name != l.Node && !controlPlane && !node.Spec.Unschedulable && kube.NodeReady(&node)
 	}) {
 		return nil
 	}
 	return fmt.Errorf("%s is the last worker that is Ready and takes pods: bring up another one first", l.Node)
-}
-
-func ready(node *corev1.Node) bool {
-	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-	})
 }
 
 // etcdStays fails where etcd would have no quorum without the node. One that has left already can do no harm.

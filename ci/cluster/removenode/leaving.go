@@ -106,7 +106,7 @@ func (l *leaving) isOff(ctx context.Context) error {
 	if _, inState := l.known[l.Node]; inState {
 		return nil
 	}
-	for end := time.Now().Add(lostAfter); ready(l.node()); {
+	for end := time.Now().Add(lostAfter); kube.NodeReady(l.node()); {
 		if time.Now().After(end) {
 			return fmt.Errorf("the node %s is Ready, and no VM of the cluster runs it: it is somebody else's machine; remove it by hand", l.Node)
 		}

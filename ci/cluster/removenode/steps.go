@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/cluster/drain"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -41,7 +42,7 @@ func (l *leaving) drain(ctx context.Context) error {
 }
 
 // runs tells whether the machine can end pods: it has power, and Talos or the kubelet answers.
-func (l *leaving) runs() bool { return l.on() && (l.answer || ready(l.node())) }
+func (l *leaving) runs() bool { return l.on() && (l.answer || kube.NodeReady(l.node())) }
 
 // leaveEtcd takes the node's member out of etcd: by the node itself, which stops its etcd then, or by another one where it is silent.
 func (l *leaving) leaveEtcd(ctx context.Context) error {

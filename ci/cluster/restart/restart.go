@@ -211,7 +211,7 @@ func (r *rolling) back(ctx context.Context, name, boot string, tell func(string)
 			return kube.Answer{Seen: seen, Err: err}
 		case node.Status.NodeInfo.BootID == boot:
 			seen = "it has not started again"
-		case !ready(node):
+		case !kube.NodeReady(node):
 			seen = "it has started, and is not Ready"
 		default:
 			return kube.Answer{OK: true}
@@ -269,10 +269,4 @@ func noteOf(node *corev1.Node) (about note, has bool) {
 		_ = json.Unmarshal([]byte(text), &about)
 	}
 	return about, has
-}
-
-func ready(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-	})
 }

@@ -28,7 +28,7 @@ func withoutInfisical(t *testing.T, edit func(first, second map[string]string)) 
 	if edit != nil {
 		edit(first, second)
 	}
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	w.in.AgeKey = key.String()
 	w.bootstrap = first
 	w.encrypt(key.Recipient().String())
@@ -95,7 +95,7 @@ func TestANameThatStandsInTwoFilesIsRefused(t *testing.T) {
 
 func TestEachFileThatCannotBeReadIsNamed(t *testing.T) {
 	w := withoutInfisical(t, nil)
-	w.in.AgeKey = newKey(t).String()
+	w.in.AgeKey = sopstest.NewKey(t).String()
 	if err := w.fails(); strings.Count(err.Error(), "wrong age key: ") != 2 || !strings.Contains(err.Error(), "talos.secrets.sops.yaml") {
 		t.Errorf("got %v", err)
 	}

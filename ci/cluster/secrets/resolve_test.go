@@ -17,6 +17,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/test/sopstest"
 )
 
 func TestACompleteClusterIsResolvedWithOneLoginAndOneList(t *testing.T) {
@@ -125,7 +126,7 @@ func TestAnS3StateNeedsItsKeys(t *testing.T) {
 }
 
 func TestWrongAgeKey(t *testing.T) {
-	other := newKey(t)
+	other := sopstest.NewKey(t)
 	for name, test := range map[string]struct{ key, want string }{
 		"none":      {" \n", "no age key was given: "},
 		"not a key": {"AGE-SECRET-KEY-1NONSENSE", "what was given as age key is none"},

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"sync"
 
-	"filippo.io/age"
 	sops "github.com/getsops/sops/v3/decrypt"
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/cluster/secrets/sopsfile"
 )
 
 // decrypt reads a SOPS file of texts by name. Each way to fail is one line that names the file and the fix; causes from the
@@ -91,18 +92,9 @@ func checkKey(file, ageKey string, recipients []string) error {
 	if strings.TrimSpace(ageKey) == "" {
 		return fmt.Errorf("no age key was given: %s is encrypted to %s, give the private key of it", file, wanted)
 	}
-	identities, err := age.ParseIdentities(strings.NewReader(ageKey))
+	given, err := sopsfile.Recipients(ageKey)
 	if err != nil {
-		return fmt.Errorf("what was given as age key is none (AGE-SECRET-KEY-1…): %s is encrypted to %s, give the private key of it", file, wanted)
-	}
-	var given []string
-	for _, identity := range identities {
-		switch identity := identity.(type) {
-		case *age.X25519Identity:
-			given = append(given, identity.Recipient().String())
-		case *age.HybridIdentity:
-			given = append(given, identity.Recipient().String())
-		}
+		return fmt.Errorf("%w: %s is encrypted to %s, give the private key of it", err, file, wanted)
 	}
 	if slices.ContainsFunc(given, func(recipient string) bool { return slices.Contains(recipients, recipient) }) {
 		return nil

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"filippo.io/age"
-
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
@@ -47,25 +45,16 @@ func canary(t *testing.T) string {
 	return "canary-" + hex.EncodeToString(bytes)
 }
 
-func newKey(t *testing.T) *age.X25519Identity {
-	t.Helper()
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 // newWorld holds a complete cluster; edit may take things away before the SOPS file is written and Infisical is opened.
 func newWorld(t *testing.T, edit func(w *world)) *world {
 	t.Helper()
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	w := &world{t: t,
 		bootstrap: map[string]string{
 			InfisicalClientID: "8c1f3a52-5f0e-4b7e-9d0a-6b1f0e2d3c4b", InfisicalClientSecret: canary(t),
 			ProxmoxAPIToken: "castle@pve!blue=01234567-89ab-4cde-8f01-23456789abcd", StatePassphrase: canary(t),
 		},
-		remote: map[string]string{GitOpsUsername: "git", GitOpsToken: canary(t), FluxAgeKey: newKey(t).String()},
+		remote: map[string]string{GitOpsUsername: "git", GitOpsToken: canary(t), FluxAgeKey: sopstest.NewKey(t).String()},
 	}
 	w.in = Inputs{Folder: t.TempDir(), AgeKey: "# a comment\n" + key.String() + "\n",
 		Notify: func(message string) {

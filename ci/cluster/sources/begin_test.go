@@ -16,15 +16,6 @@ import (
 	"tazlab.net/castle/ci/test/sopstest"
 )
 
-func newKey(t *testing.T) *age.X25519Identity {
-	t.Helper()
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 // newCluster is blue without Infisical, with such a list of SOPS files, of which those with names in them are there.
 func newCluster(t *testing.T, key *age.X25519Identity, list string, files map[string][]string) *run.Cluster {
 	t.Helper()
@@ -52,7 +43,7 @@ func newCluster(t *testing.T, key *age.X25519Identity, list string, files map[st
 }
 
 func TestThePKIIsMadeOnceAsTheFileThatIsMissing(t *testing.T) {
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	cluster := newCluster(t, key, "[a.sops.yaml, pki.sops.yaml]", map[string][]string{"a.sops.yaml": {"GITOPS_TOKEN"}})
 	said, err := Begin(cluster, cluster.Folder)
 	if err != nil || !strings.Contains(said, "pki.sops.yaml holds the PKI of cluster blue, encrypted to "+key.Recipient().String()) {
@@ -79,7 +70,7 @@ func TestThePKIIsMadeOnceAsTheFileThatIsMissing(t *testing.T) {
 }
 
 func TestAPKIThatWouldNotBeReadOrKeptIsNotMade(t *testing.T) {
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	for name, test := range map[string]struct {
 		list  string
 		files map[string][]string
@@ -93,7 +84,7 @@ func TestAPKIThatWouldNotBeReadOrKeptIsNotMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := newCluster(t, key, test.list, test.files)
 			if strings.Contains(name, "key") {
-				cluster.AgeKey = newKey(t).String()
+				cluster.AgeKey = sopstest.NewKey(t).String()
 			}
 			out := t.TempDir()
 			_, err := Begin(cluster, out)

@@ -21,7 +21,7 @@ func states(l *Listing) map[string]string {
 }
 
 func TestAListShowsNamesAndNoValue(t *testing.T) {
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	cluster := newCluster(t, key, "[a.sops.yaml, b.sops.yaml]", map[string][]string{"a.sops.yaml": {"GITOPS_TOKEN", "GITOPS_USERNAME", "SOPS_AGE_KEY", "EXTRA"}, "b.sops.yaml": {"TALOS_SECRETS"}})
 	listing, err := List(t.Context(), cluster)
 	if err != nil {
@@ -52,9 +52,9 @@ func TestAListShowsNamesAndNoValue(t *testing.T) {
 
 // One source that cannot be read is no reason to be silent of the other.
 func TestASourceThatCannotBeReadIsToldBesideTheRest(t *testing.T) {
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	cluster := newCluster(t, key, "[a.sops.yaml, b.sops.yaml]", map[string][]string{"a.sops.yaml": {"GITOPS_TOKEN"}})
-	sopstest.Write(t, filepath.Join(cluster.Folder, "b.sops.yaml"), newKey(t).Recipient().String(), map[string]string{"TALOS_SECRETS": "canary"})
+	sopstest.Write(t, filepath.Join(cluster.Folder, "b.sops.yaml"), sopstest.NewKey(t).Recipient().String(), map[string]string{"TALOS_SECRETS": "canary"})
 	listing, err := List(t.Context(), cluster)
 	if err != nil || len(listing.Unread) != 1 || !strings.Contains(listing.Unread[0], "wrong age key") {
 		t.Fatalf("%+v, %v", listing, err)
@@ -71,7 +71,7 @@ func TestASourceThatCannotBeReadIsToldBesideTheRest(t *testing.T) {
 }
 
 func TestAClusterThatLacksNothingIsToldSo(t *testing.T) {
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	cluster := newCluster(t, key, "a.sops.yaml", nil)
 	sopstest.Write(t, filepath.Join(cluster.Folder, "a.sops.yaml"), key.Recipient().String(), map[string]string{
 		"GITOPS_USERNAME": "flux", "GITOPS_TOKEN": "canary-token", "SOPS_AGE_KEY": key.String(), "TALOS_SECRETS": "canary-pki", "EXTRA": "canary-extra",

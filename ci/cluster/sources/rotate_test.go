@@ -74,7 +74,7 @@ func opens(t *testing.T, folder string, key, not *age.X25519Identity) {
 }
 
 func TestEveryFileIsForTheNewKey(t *testing.T) {
-	old, next := newKey(t), newKey(t)
+	old, next := sopstest.NewKey(t), sopstest.NewKey(t)
 	for name, rotation := range map[string]Rotation{"by the key": {Key: next.String()}, "by its public part": {Recipient: next.Recipient().String()}} {
 		t.Run(name, func(t *testing.T) {
 			cluster := rotating(t, old)
@@ -99,7 +99,7 @@ func TestEveryFileIsForTheNewKey(t *testing.T) {
 }
 
 func TestARotationThatWasKilledIsGoneOnWith(t *testing.T) {
-	old, next := newKey(t), newKey(t)
+	old, next := sopstest.NewKey(t), sopstest.NewKey(t)
 	cluster := rotating(t, old)
 	rotation := Rotation{Key: next.String(), Out: cluster.Folder}
 	// The kill came after the first of the files.
@@ -133,7 +133,7 @@ func TestARotationThatWasKilledIsGoneOnWith(t *testing.T) {
 }
 
 func TestARotationThatCannotBeWholeChangesNothing(t *testing.T) {
-	old, next, stranger := newKey(t), newKey(t), newKey(t)
+	old, next, stranger := sopstest.NewKey(t), sopstest.NewKey(t), sopstest.NewKey(t)
 	for name, test := range map[string]struct {
 		spoil    func(folder string)
 		rotation Rotation
@@ -180,7 +180,7 @@ func TestARotationThatCannotBeWholeChangesNothing(t *testing.T) {
 
 // A file that cannot be put where it belongs is found before another one is replaced.
 func TestNoFileIsReplacedWhereOneHasNoPlace(t *testing.T) {
-	old, next := newKey(t), newKey(t)
+	old, next := sopstest.NewKey(t), sopstest.NewKey(t)
 	cluster := rotating(t, old)
 	out := t.TempDir()
 	if err := os.WriteFile(filepath.Join(out, "more"), []byte("a file where a folder belongs"), 0o600); err != nil {

@@ -14,12 +14,17 @@ import (
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/secrets/sopsfile"
 )
 
 // Export writes all states to an archive, for the holder of the cluster's age key and of those of more recipients (age1…).
 func Export(ctx context.Context, cluster *run.Cluster, out string, more []string) (done string, err error) {
+	own, err := sopsfile.Recipients(cluster.AgeKey)
+	if err != nil {
+		return "", err
+	}
 	var to []age.Recipient
-	for _, text := range more {
+	for _, text := range append(own, more...) {
 		recipients, err := age.ParseRecipients(strings.NewReader(text))
 		if err != nil {
 			return "", fmt.Errorf("the recipient %q: %w", text, err)
@@ -27,18 +32,6 @@ func Export(ctx context.Context, cluster *run.Cluster, out string, more []string
 		to = append(to, recipients...)
 	}
 	err = alone(ctx, cluster, "state-export", func(store state.Store) error {
-		identities, err := identities(cluster)
-		if err != nil {
-			return err
-		}
-		for _, identity := range identities {
-			switch identity := identity.(type) {
-			case *age.X25519Identity:
-				to = append(to, identity.Recipient())
-			case *age.HybridIdentity:
-				to = append(to, identity.Recipient())
-			}
-		}
 		file, err := renameio.NewPendingFile(out, renameio.WithPermissions(0o600))
 		if err != nil {
 			return err

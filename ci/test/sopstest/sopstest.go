@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	plainage "filippo.io/age"
 	sops "github.com/getsops/sops/v3"
 	"github.com/getsops/sops/v3/aes"
 	"github.com/getsops/sops/v3/age"
@@ -13,6 +14,16 @@ import (
 	"github.com/getsops/sops/v3/config"
 	"go.yaml.in/yaml/v3"
 )
+
+// NewKey makes an age key.
+func NewKey(t testing.TB) *plainage.X25519Identity {
+	t.Helper()
+	key, err := plainage.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
 
 // Write writes texts by name to a YAML file, encrypted to an age key ("age1…").
 func Write(t testing.TB, file, recipient string, values map[string]string) {

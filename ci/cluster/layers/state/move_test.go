@@ -14,6 +14,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/test/sopstest"
 )
 
 const passphrase = "0123456789abcdef0123456789abcdef"
@@ -51,17 +52,8 @@ func (s Store) holds(t *testing.T, layer string, want ...string) {
 	}
 }
 
-func key(t *testing.T) *age.X25519Identity {
-	t.Helper()
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 func TestStatesGoToAnotherMachineInAnArchive(t *testing.T) {
-	mine, other := key(t), key(t)
+	mine, other := sopstest.NewKey(t), sopstest.NewKey(t)
 	source := written(t, local(t), layers.Secrets, layers.Engine)
 	var archive bytes.Buffer
 	exported, err := source.Export(t.Context(), &archive, []age.Recipient{mine.Recipient(), other.Recipient()}, noon)
@@ -91,7 +83,7 @@ func TestStatesGoToAnotherMachineInAnArchive(t *testing.T) {
 
 	// Whatever is wrong with one is found before anything is written.
 	empty := opened(t, local(t), passphrase)
-	if _, err := read(empty, archive.Bytes(), key(t)); err == nil {
+	if _, err := read(empty, archive.Bytes(), sopstest.NewKey(t)); err == nil {
 		t.Error("anybody's key opens the archive")
 	}
 	for length := range archive.Len() {

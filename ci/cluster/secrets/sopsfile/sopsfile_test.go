@@ -8,16 +8,9 @@ import (
 
 	"filippo.io/age"
 	"github.com/getsops/sops/v3/decrypt"
-)
 
-func newKey(t *testing.T) *age.X25519Identity {
-	t.Helper()
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
+	"tazlab.net/castle/ci/test/sopstest"
+)
 
 // documents have comments, kinds of values and an order that must survive.
 var documents = map[string]string{
@@ -26,7 +19,7 @@ var documents = map[string]string{
 }
 
 func TestAFileIsOpenedByItsKeysAndBySOPS(t *testing.T) {
-	mine, other, stranger := newKey(t), newKey(t), newKey(t)
+	mine, other, stranger := sopstest.NewKey(t), sopstest.NewKey(t), sopstest.NewKey(t)
 	for name, clear := range documents {
 		data, err := Encrypt(name, []byte(clear), []string{mine.Recipient().String(), other.Recipient().String()})
 		if err != nil || strings.Contains(string(data), "two") {
@@ -52,7 +45,7 @@ func TestAFileIsOpenedByItsKeysAndBySOPS(t *testing.T) {
 }
 
 func TestARotatedFileHoldsTheSameForTheNewKeyAlone(t *testing.T) {
-	old, next, friend := newKey(t), newKey(t), newKey(t)
+	old, next, friend := sopstest.NewKey(t), sopstest.NewKey(t), sopstest.NewKey(t)
 	for name, clear := range documents {
 		before, err := Encrypt(name, []byte(clear), []string{old.Recipient().String(), friend.Recipient().String()})
 		if err != nil {
@@ -77,14 +70,14 @@ func TestARotatedFileHoldsTheSameForTheNewKeyAlone(t *testing.T) {
 }
 
 func TestAFileThatWasTamperedWithIsNotRotated(t *testing.T) {
-	key := newKey(t)
+	key := sopstest.NewKey(t)
 	data, err := Encrypt("a.sops.yaml", []byte("A: one\nB: two\n"), []string{key.Recipient().String()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, withoutA, _ := strings.Cut(string(data), "\n")
 	for what, text := range map[string]string{"renamed": strings.Replace(string(data), "A: ENC", "C: ENC", 1), "removed": withoutA} {
-		if _, err := Rotate("a.sops.yaml", []byte(text), key.String(), newKey(t).Recipient().String()); err == nil || !strings.Contains(err.Error(), "was changed after it was encrypted") {
+		if _, err := Rotate("a.sops.yaml", []byte(text), key.String(), sopstest.NewKey(t).Recipient().String()); err == nil || !strings.Contains(err.Error(), "was changed after it was encrypted") {
 			t.Errorf("a name was %s: %v", what, err)
 		}
 	}
