@@ -23,14 +23,23 @@ func host(t *testing.T, vms ...proxmox.VM) *Hypervisor {
 
 func hostSeenBy(t *testing.T, blind []string, vms ...proxmox.VM) *Hypervisor {
 	t.Helper()
+	var guests []proxmox.Guest
+	for _, vm := range vms {
+		guests = append(guests, proxmox.Guest{VM: vm})
+	}
+	return hostWith(t, blind, guests...)
+}
+
+func hostWith(t *testing.T, blind []string, guests ...proxmox.Guest) *Hypervisor {
+	t.Helper()
 	simulator, err := proxmox.New(proxmox.Options{File: filepath.Join(t.TempDir(), "proxmox.json"), Tokens: []string{token}, Blind: blind})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(simulator.Close)
-	for _, vm := range vms {
-		vm.Cores, vm.MemoryMiB, vm.Disks = 1, 512, []proxmox.Disk{{Interface: "scsi0", Bytes: 1 << 30}}
-		if err := simulator.Seed(proxmox.Guest{VM: vm}); err != nil {
+	for _, guest := range guests {
+		guest.Cores, guest.MemoryMiB, guest.Disks = 1, 512, []proxmox.Disk{{Interface: "scsi0", Bytes: 1 << 30}}
+		if err := simulator.Seed(guest); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,6 +41,18 @@ func openFiles(c *description.Cluster, in Inputs) files {
 	return opened
 }
 
+// FromFiles are the secrets of the SOPS files alone, complete or not: for what has to work where Infisical does not.
+func FromFiles(c *description.Cluster, in Inputs) (*Values, error) {
+	opened := openFiles(c, in)
+	if err := opened.err(); err != nil {
+		return nil, err
+	}
+	all, _ := opened.all()
+	values := NewValues()
+	values.Add(all, SourceSOPS)
+	return values, nil
+}
+
 // err has a line for each file that cannot be read.
 func (f files) err() error {
 	var failures []error

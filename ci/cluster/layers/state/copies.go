@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // keptCopies is how many copies of a layer's state are kept.
@@ -118,4 +120,26 @@ func readHeader(data []byte) (header, error) {
 		return header{}, errors.Join(errors.New("it is no encrypted state of OpenTofu's"), err)
 	}
 	return h, nil
+}
+
+// Empty takes the states away, whatever they hold, and keeps each as a copy; it names the layers that had one. What an earlier run could not
+// write where it belongs is set aside.
+func (s Store) Empty(ctx context.Context, now time.Time) (emptied []string, err error) {
+	for _, layer := range layers.All {
+		_, _, err := s.vault().get(ctx, nameOf(layer.Name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return emptied, fmt.Errorf("the state of layer %s: %w", layer.Name, err)
+		}
+		if err := s.Copy(ctx, layer.Name, now); err != nil {
+			return emptied, err
+		}
+		if err := s.vault().delete(ctx, nameOf(layer.Name)); err != nil {
+			return emptied, fmt.Errorf("the state of layer %s: %w", layer.Name, err)
+		}
+		emptied = append(emptied, layer.Name)
+	}
+	return emptied, s.forgetRescued()
 }

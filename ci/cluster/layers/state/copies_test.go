@@ -131,3 +131,29 @@ func TestAStateThatCouldNotBeWrittenIsKeptAndPutBack(t *testing.T) {
 		})
 	}
 }
+
+func TestStatesThatAreTakenAwayAreCopiesAndAreNotPutBack(t *testing.T) {
+	each(t, func(t *testing.T, s Store) {
+		write(t, s, encrypted(3, "a"))
+		left := filepath.Join(t.TempDir(), ErroredFile)
+		if err := os.WriteFile(left, encrypted(4, "a"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Rescue(left, s.Folder, layers.Platform); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range [][]string{{layers.Platform}, nil} {
+			if emptied, err := s.Empty(t.Context(), noon); err != nil || !slices.Equal(emptied, want) {
+				t.Fatalf("took away %v, %v, not %v", emptied, err, want)
+			}
+		}
+		if did, err := s.PutBack(t.Context(), layers.Platform); err != nil || did != "" {
+			t.Errorf("put back: %q, %v", did, err)
+		}
+		if copies, err := s.Copies(t.Context(), layers.Platform); err != nil || len(copies) != 1 {
+			t.Fatalf("the copies are %v, %v", copies, err)
+		} else if err := s.Restore(t.Context(), layers.Platform, copies[0], noon); err != nil || s.now(t) != string(encrypted(3, "a")) {
+			t.Errorf("restored is %s, %v", s.now(t), err)
+		}
+	})
+}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // ErroredFile is where OpenTofu leaves a state, encrypted, that it could not write where it belongs: in the folder that it runs in.
@@ -65,6 +67,18 @@ func (s Store) PutBack(ctx context.Context, layer string) (did string, err error
 		return "", fmt.Errorf("write the state of layer %s, which an earlier run could not: %w", layer, err)
 	}
 	return "an earlier run could not write it where it belongs, and had kept it", os.Remove(left)
+}
+
+// forgetRescued sets aside what earlier runs have kept: no later one is to put it back.
+func (s Store) forgetRescued() (err error) {
+	for _, layer := range layers.All {
+		left := rescued(s.Folder, layer.Name)
+		if _, statErr := os.Stat(left); statErr == nil {
+			_, asideErr := setAside(left, "")
+			err = errors.Join(err, asideErr)
+		}
+	}
+	return err
 }
 
 func setAside(file, why string) (string, error) {

@@ -1,0 +1,151 @@
+// Package wipe removes a cluster where nothing but Proxmox can be relied on: no state is read, no layer is run, and neither Infisical nor
+// the cluster's API is asked. What goes is known by its id and its tag together, and was listed before.
+package wipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/run"
+)
+
+// Options say what else goes, and that it may.
+type Options struct {
+	// Confirm is the cluster's name; where it is empty, what would go is listed and nothing is done.
+	Confirm string
+	// Untagged are ids in the cluster's range whose VMs go although they have not its tag, such as clones that were never finished.
+	Untagged []int
+}
+
+// atOnce is how many VMs are removed at the same time.
+const atOnce = 4
+
+// Execute lists what would go or, confirmed, removes it and looks whether it is gone.
+func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Report, error) {
+	if err := cluster.Load(); err != nil {
+		return nil, err
+	}
+	name := cluster.Description.Name
+	if options.Confirm != "" && options.Confirm != name {
+		return nil, fmt.Errorf("nuclear-wipe removes cluster %s and all that is stored in it: confirm with --confirm %s; without it, what would go is listed", name, name)
+	}
+	if options.Confirm == "" {
+		report, _, done, err := look(ctx, cluster, options)
+		if err != nil {
+			return nil, err
+		}
+		done()
+		return report, nil
+	}
+	cluster.Flags = []string{"--confirm", name}
+	for _, id := range options.Untagged {
+		cluster.Flags = append(cluster.Flags, fmt.Sprintf("--include-untagged %d", id))
+	}
+	var report *Report
+	_, err := cluster.Execute(ctx, "nuclear-wipe", func(ctx context.Context, record *run.Record) error {
+		found, machines, done, err := look(ctx, cluster, options)
+		if err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
+		defer done()
+		report = found
+		store, err := cluster.StatesAlone()
+		if err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
+		if err := wipe(ctx, cluster, record, machines, store, report); err != nil {
+			return cluster.PlatformFailure(ctx, record, err)
+		}
+		return nil
+	})
+	return report, err
+}
+
+// look opens Proxmox, and lists what would go.
+func look(ctx context.Context, cluster *run.Cluster, options Options) (*Report, *hypervisor.Hypervisor, func(), error) {
+	verified, err := cluster.VerifyProxmox(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	machines, err := cluster.HypervisorAlone()
+	if err != nil {
+		verified()
+		return nil, nil, nil, err
+	}
+	done := func() {
+		machines.Close()
+		verified()
+	}
+	remove, stay, err := machines.Condemned(ctx, options.Untagged)
+	if err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	return newReport(cluster.Description, remove, stay), machines, done, nil
+}
+
+// wipe removes the machines and takes the states away. A store of the states that does not answer keeps no machine.
+func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, machines *hypervisor.Hypervisor, store state.Store, report *Report) error {
+	free, lockErr := cluster.TakeStates(ctx, store, record.Command, func(state.Lock) error { return nil })
+	var held *state.Locked
+	if errors.As(lockErr, &held) {
+		return lockErr
+	}
+	if lockErr == nil {
+		defer func() { _ = free() }() // the next run from here frees it, too
+	}
+	if err := removeAll(ctx, cluster, record, machines, report.condemned); err != nil {
+		return err
+	}
+	if err := hypervisor.ForgetUnfinished(cluster.State); err != nil {
+		return err
+	}
+	if err := left(ctx, machines, report); err != nil {
+		return err
+	}
+	report.Done = true
+	if lockErr != nil {
+		return fmt.Errorf("the machines are gone; the states are still there, since their store could not be locked, and the same call takes them away when it answers: %w", lockErr)
+	}
+	return record.Step(cluster.Description.Name, "states", func(func(string)) (bool, error) {
+		emptied, err := store.Empty(ctx, time.Now())
+		report.States = emptied
+		return len(emptied) > 0, err
+	})
+}
+
+// removeAll removes some machines at a time, and tells of all that could not be.
+func removeAll(ctx context.Context, cluster *run.Cluster, record *run.Record, machines *hypervisor.Hypervisor, list []hypervisor.VM) error {
+	slots := make(chan struct{}, atOnce)
+	failures := make([]error, len(list))
+	var wait sync.WaitGroup
+	for i, vm := range list {
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			failures[i] = record.Step(cluster.Description.Name, fmt.Sprintf("VM %d %s", vm.ID, vm.Name), func(tell func(string)) (bool, error) {
+				return machines.Remove(ctx, vm, tell)
+			})
+		})
+	}
+	wait.Wait()
+	return errors.Join(failures...)
+}
+
+// left looks whether anything is still there.
+func left(ctx context.Context, machines *hypervisor.Hypervisor, report *Report) error {
+	remaining, _, err := machines.Condemned(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var still []error
+	for _, vm := range remaining {
+		still = append(still, fmt.Errorf("VM %d %s on %s is still there, or there again", vm.ID, vm.Name, vm.Host))
+	}
+	return errors.Join(still...)
+}
