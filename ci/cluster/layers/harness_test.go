@@ -144,10 +144,11 @@ func composed(t *testing.T) string {
 
 // runner runs terragrunt on a copy of the project's files, with the environment that castle gives it.
 type runner struct {
-	terragrunt string // the folder
-	program    string
-	env        map[string]string
-	calls      string
+	localStates bool   // whatever the description says: no store is there
+	terragrunt  string // the folder
+	program     string
+	env         map[string]string
+	calls       string
 }
 
 // canaries are secrets, to be looked for where none may be.
@@ -272,8 +273,7 @@ func (r runner) setInventory(t *testing.T, names ...string) {
 	r.env["TF_VAR_inventory"] = string(text)
 }
 
-// run gives what terragrunt printed in a cluster's folder, or in one of its layers', with the description that stands there, but
-// for where the states are.
+// run gives what terragrunt printed in a cluster's folder, or in one of its layers', with the description that stands there.
 func (r runner) run(t *testing.T, cluster string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -288,7 +288,9 @@ func (r runner) run(t *testing.T, cluster string, args ...string) (string, error
 		if r.env[description.Variable], err = described.HandOver(); err != nil {
 			t.Fatal(err)
 		}
-		described.State = description.State{Backend: description.StateLocal} // no store is there
+		if r.localStates {
+			described.State = description.State{Backend: description.StateLocal}
+		}
 		backends, err := json.Marshal(state.Backends(described, r.env["CASTLE_STATE"]))
 		if err != nil {
 			t.Fatal(err)

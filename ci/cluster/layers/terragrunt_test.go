@@ -76,6 +76,7 @@ func TestTheFilesAreFormatted(t *testing.T) {
 
 func TestEveryLayerOfEveryClusterIsValid(t *testing.T) {
 	r := newRunner(t)
+	r.localStates = true
 	for _, cluster := range clusters {
 		if out, err := r.run(t, cluster, "run", "--all", "--non-interactive", "--no-color", "--", "validate"); err != nil {
 			t.Errorf("%s: %v\n%s", cluster, err, out)
