@@ -19,7 +19,7 @@ type Staying struct {
 }
 
 // Condemned tells which VMs a wipe of the cluster removes: those in its range of ids with its tag, and of the others in the range those whose
-// ids are named. A template never is. Stay are the VMs that could be taken for the cluster's, by their id or their tag.
+// ids are named; an id outside of it names nothing. A template never is. Stay are the VMs that could be taken for the cluster's, by their id or their tag.
 func (h *Hypervisor) Condemned(ctx context.Context, untagged []int) (remove []VM, stay []Staying, err error) {
 	all, err := h.patientList(ctx, func(int) bool { return true })
 	if err != nil {
@@ -29,8 +29,6 @@ func (h *Hypervisor) Condemned(ctx context.Context, untagged []int) (remove []VM
 	for _, id := range untagged {
 		i := slices.IndexFunc(all, func(vm VM) bool { return vm.ID == id })
 		switch {
-		case !h.cluster.VMIDs.Contains(id):
-			wrong = append(wrong, fmt.Errorf("--include-untagged %d is outside the cluster's range of ids, %d to %d", id, h.cluster.VMIDs.First, h.cluster.VMIDs.Last))
 		case i < 0:
 			wrong = append(wrong, fmt.Errorf("--include-untagged %d: there is no such VM", id))
 		case all[i].Template:

@@ -34,6 +34,11 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 	if options.Confirm != "" && options.Confirm != name {
 		return nil, fmt.Errorf("nuclear-wipe removes cluster %s and all that is stored in it: confirm with --confirm %s; without it, what would go is listed", name, name)
 	}
+	for _, id := range options.Untagged {
+		if ids := cluster.Description.VMIDs; !ids.Contains(id) {
+			return nil, fmt.Errorf("--include-untagged %d is outside the cluster's range of ids, %d to %d", id, ids.First, ids.Last)
+		}
+	}
 	if options.Confirm == "" {
 		report, _, done, err := look(ctx, cluster, options)
 		if err != nil {
