@@ -95,7 +95,7 @@ func reachable(ctx context.Context, states state.Store, access *run.Access) erro
 	ctx, cancel := context.WithTimeout(ctx, apiDeadline)
 	defer cancel()
 	if err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return fmt.Errorf("the API at %s does not answer, and the layers %s are in it: start the cluster's VMs and try again: %w",
+		return fmt.Errorf("the API at %s does not answer, and the layers %s are in it: start the cluster's VMs and try again, or see what nuclear-wipe would remove without it: %w",
 			access.Kube.Host, strings.Join(inCluster, ", "), err)
 	}
 	return nil
