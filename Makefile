@@ -65,6 +65,10 @@ N ?= 200
 SEED ?= 1
 FOR ?= 6m
 
+.PHONY: drill
+drill: castle ## All scenarios of the proving ground, of which make test leaves some out; twenty minutes on two cores
+	@scripts/drill.sh $(castle) $(cache)
+
 .PHONY: interruptions
 interruptions: castle ## Interrupt create N=200 times at random instants; each time the next create has to end with the same cluster
 	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED)
