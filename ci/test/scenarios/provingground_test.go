@@ -102,12 +102,13 @@ func (w *world) on(faults ...string) {
 	}
 	w.process, w.ended = command, ended
 	w.t.Cleanup(func() {
-		select {
-		case <-ended:
-			if w.t.Failed() && w.process == command {
-				w.t.Logf("the world had ended by itself:\n%s", w.lastWords())
+		if w.t.Failed() && w.process == command {
+			select {
+			case <-ended:
+				w.t.Logf("the world has ended, with the words\n%s", w.lastWords())
+			default:
+				w.t.Logf("the world says\n%s", w.lastWords())
 			}
-		default:
 		}
 		w.stop(ended, command.Process.Pid, syscall.SIGTERM)
 	})
