@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,10 @@ import (
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/sandbox/world"
 )
+
+// init keeps the process's first thread for main. A pod's programs are started by threads that enter the pod's namespaces and end there;
+// the first one never ends, and its namespaces are those that others take for the process's: nsenter and /proc would lead into the pod.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
