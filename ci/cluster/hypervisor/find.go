@@ -60,11 +60,7 @@ func (h *Hypervisor) Reboot(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	host, err := h.client.Node(ctx, vm.Host)
-	if err != nil {
-		return err
-	}
-	machine, err := host.VirtualMachine(ctx, vm.ID)
+	machine, err := h.machine(ctx, *vm)
 	if err != nil {
 		return err
 	}

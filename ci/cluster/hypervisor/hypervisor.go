@@ -100,3 +100,12 @@ func (h *Hypervisor) maySee(ctx context.Context) error {
 	}
 	return nil
 }
+
+// machine opens a VM for acting on it.
+func (h *Hypervisor) machine(ctx context.Context, vm VM) (*proxmox.VirtualMachine, error) {
+	host, err := h.client.Node(ctx, vm.Host)
+	if err != nil {
+		return nil, err
+	}
+	return host.VirtualMachine(ctx, vm.ID)
+}

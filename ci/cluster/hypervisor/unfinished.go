@@ -185,11 +185,7 @@ func (h *Hypervisor) tryRemoval(ctx context.Context, node description.Node) (gon
 	if !has {
 		return true, "", nil
 	}
-	host, err := h.client.Node(ctx, found.Host)
-	if err != nil {
-		return false, "", err
-	}
-	machine, err := host.VirtualMachine(ctx, found.ID)
+	machine, err := h.machine(ctx, found)
 	if err != nil {
 		return false, "", err
 	}

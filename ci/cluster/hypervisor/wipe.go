@@ -105,11 +105,7 @@ func (h *Hypervisor) Remove(ctx context.Context, vm VM, tell func(string)) (did 
 
 // removalStep stops a VM, or removes one that is off. A locked one is left as it is.
 func (h *Hypervisor) removalStep(ctx context.Context, vm VM, tell func(string)) (lock string, err error) {
-	host, err := h.client.Node(ctx, vm.Host)
-	if err != nil {
-		return "", err
-	}
-	machine, err := host.VirtualMachine(ctx, vm.ID)
+	machine, err := h.machine(ctx, vm)
 	switch {
 	case err != nil:
 		return "", err
