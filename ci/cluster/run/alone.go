@@ -9,30 +9,19 @@ import (
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
-// HypervisorAlone is the cluster's Proxmox, to be closed when done, by what the SOPS files hold: for what has to work where Infisical does not.
-func (c *Cluster) HypervisorAlone() (*hypervisor.Hypervisor, error) {
-	values, err := c.fromFiles()
+// Alone are the cluster's Proxmox, to be closed when done, and the layers' states as files, which cannot be decrypted, by what the SOPS
+// files hold: for what has to work where Infisical does not.
+func (c *Cluster) Alone() (*hypervisor.Hypervisor, state.Store, error) {
+	values, err := secrets.FromFiles(c.Description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})
 	if err != nil {
-		return nil, err
+		return nil, state.Store{}, err
 	}
 	token, has := values.Get(secrets.ProxmoxAPIToken)
 	if !has {
-		return nil, fmt.Errorf("%s is missing in %s", secrets.ProxmoxAPIToken, strings.Join(c.Description.Secrets.SOPS, ", "))
-	}
-	return hypervisor.Open(c.Description, c.roots, token), nil
-}
-
-// StatesAlone are the layers' states as files, which cannot be decrypted, by what the SOPS files hold.
-func (c *Cluster) StatesAlone() (state.Store, error) {
-	values, err := c.fromFiles()
-	if err != nil {
-		return state.Store{}, err
+		return nil, state.Store{}, fmt.Errorf("%s is missing in %s", secrets.ProxmoxAPIToken, strings.Join(c.Description.Secrets.SOPS, ", "))
 	}
 	key, _ := values.Get(secrets.AWSAccessKeyID)
 	secret, _ := values.Get(secrets.AWSSecretAccessKey)
-	return state.Store{Cluster: c.Description, Folder: c.State, Bucket: state.Bucket(c.Description, key, secret)}, nil
-}
-
-func (c *Cluster) fromFiles() (*secrets.Values, error) {
-	return secrets.FromFiles(c.Description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})
+	states := state.Store{Cluster: c.Description, Folder: c.State, Bucket: state.Bucket(c.Description, key, secret)}
+	return hypervisor.Open(c.Description, c.roots, token), states, nil
 }

@@ -40,12 +40,12 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 		}
 	}
 	if options.Confirm == "" {
-		report, _, done, err := look(ctx, cluster, options)
+		found, err := look(ctx, cluster, options)
 		if err != nil {
 			return nil, err
 		}
-		done()
-		return report, nil
+		found.close()
+		return found.report, nil
 	}
 	cluster.Flags = []string{"--confirm", name}
 	for _, id := range options.Untagged {
@@ -53,17 +53,13 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 	}
 	var report *Report
 	_, err := cluster.Execute(ctx, "nuclear-wipe", func(ctx context.Context, record *run.Record) error {
-		found, machines, done, err := look(ctx, cluster, options)
+		found, err := look(ctx, cluster, options)
 		if err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
 		}
-		defer done()
-		report = found
-		store, err := cluster.StatesAlone()
-		if err != nil {
-			return cluster.PlatformFailure(ctx, record, err)
-		}
-		if err := wipe(ctx, cluster, record, machines, store, report); err != nil {
+		defer found.close()
+		report = found.report
+		if err := wipe(ctx, cluster, record, found.machines, found.states, report); err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		return nil
@@ -71,27 +67,35 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 	return report, err
 }
 
+// found is what a wipe acts on.
+type found struct {
+	report   *Report
+	machines *hypervisor.Hypervisor
+	states   state.Store
+	close    func()
+}
+
 // look opens Proxmox, and lists what would go.
-func look(ctx context.Context, cluster *run.Cluster, options Options) (*Report, *hypervisor.Hypervisor, func(), error) {
+func look(ctx context.Context, cluster *run.Cluster, options Options) (*found, error) {
 	verified, err := cluster.VerifyProxmox(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	machines, err := cluster.HypervisorAlone()
+	machines, states, err := cluster.Alone()
 	if err != nil {
 		verified()
-		return nil, nil, nil, err
+		return nil, err
 	}
-	done := func() {
+	close := func() {
 		machines.Close()
 		verified()
 	}
 	remove, stay, err := machines.Condemned(ctx, options.Untagged)
 	if err != nil {
-		done()
-		return nil, nil, nil, err
+		close()
+		return nil, err
 	}
-	return newReport(cluster.Description, remove, stay), machines, done, nil
+	return &found{newReport(cluster.Description, remove, stay), machines, states, close}, nil
 }
 
 // wipe removes the machines and takes the states away. A store of the states that does not answer keeps no machine.
