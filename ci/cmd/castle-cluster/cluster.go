@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/create"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/destroy"
@@ -102,7 +103,10 @@ func (c *clusterFlags) create() *cobra.Command {
 
 // printRun prints what a run led to, also that of one that failed: there, a person has read the steps, and a program or a job's
 // summary has nothing else.
-func printRun(cmd *cobra.Command, format cli.Format, result *run.Result, err error) error {
+func printRun[T any, R interface {
+	*T
+	rendering.Result
+}](cmd *cobra.Command, format cli.Format, result R, err error) error {
 	if result == nil || err != nil && format.IsText() {
 		return err
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/run"
@@ -15,10 +13,7 @@ func (c *clusterFlags) nuclearWipe() *cobra.Command {
 	var options wipe.Options
 	command := c.on("nuclear-wipe", "List the cluster's VMs, or confirmed remove them, by Proxmox's API alone", func(cmd *cobra.Command, on *run.Cluster) error {
 		report, err := wipe.Execute(cmd.Context(), on, options)
-		if report == nil || err != nil && format.IsText() {
-			return err
-		}
-		return errors.Join(err, format.Print(cmd, report))
+		return printRun(cmd, format, report, err)
 	})
 	command.Flags().StringVar(&options.Confirm, "confirm", "", "the cluster's name; without it nothing is removed")
 	command.Flags().IntSliceVar(&options.Untagged, "include-untagged", nil, "the id of a VM in the cluster's range that goes although it has not the cluster's tag; several times")
