@@ -105,7 +105,7 @@ func systemAuthority(t *testing.T) []byte {
 func TestTheSystemsAuthoritiesAreLookedForWhereGoDoes(t *testing.T) {
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "src/crypto/x509/root_linux.go"))
 	if err != nil {
