@@ -60,6 +60,8 @@ type Cluster struct {
 	Proxmox Proxmox `json:"proxmox"`
 	// Range of VM ids that belong to this cluster, both ends included: the only ones that a wipe may touch.
 	VMIDs Range `json:"vmIDs"`
+	// Refuse to destroy or to wipe the cluster as long as this is true.
+	DeletionProtection bool `json:"deletionProtection"`
 	// The cluster's virtual machines.
 	Nodes []Node `json:"nodes"`
 	// What the machine configuration is made from.

@@ -48,6 +48,8 @@ var facts = strictyaml.Facts{
 	"vmIDs.first": {Least: firstID, Most: lastID},
 	"vmIDs.last":  {Least: firstID, Most: lastID},
 
+	"deletionProtection": {Default: false},
+
 	"nodes":                {Nonempty: true},
 	"nodes[].name":         {Form: label},
 	"nodes[].role":         {Words: []string{RoleControlPlane, RoleWorker}, Hint: "write controlplane or worker"},

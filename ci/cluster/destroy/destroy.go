@@ -1,5 +1,5 @@
-// Package destroy removes a cluster, layer by layer in reverse order, and looks whether anything is left. It refuses to begin
-// what it could not end, and removes nothing that was not named.
+// Package destroy removes a cluster, layer by layer in reverse order, and looks whether anything is left. What lives in a cluster that does not
+// answer, or that holds what it should let go of, goes with its machines. It removes nothing that was not named.
 package destroy
 
 import (
@@ -7,23 +7,25 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
-
-	"k8s.io/client-go/discovery"
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
-	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
-// apiDeadline is how long the API may take to answer before destroy says that it does not.
-const apiDeadline = 15 * time.Second
-
 // Options say what is removed.
 type Options struct {
 	Confirm string // the cluster's name
+}
+
+// destruction is one run of the verb.
+type destruction struct {
+	cluster *run.Cluster
+	record  *run.Record
+	access  *run.Access
+	states  state.Store
+	notes   []string // what there is to be known of it at its end, a line each
 }
 
 // Execute removes the layers in reverse order and makes sure that nothing is left: every state empty, every VM gone.
@@ -34,8 +36,12 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	if name := cluster.Description.Name; options.Confirm != name {
 		return nil, fmt.Errorf("destroy removes cluster %s and all that is stored in it: confirm with --confirm %s", name, name)
 	}
+	if err := cluster.MayBeRemoved("destroy"); err != nil {
+		return nil, err
+	}
 	cluster.Flags = []string{"--confirm", options.Confirm}
-	return cluster.Execute(ctx, "destroy", func(ctx context.Context, record *run.Record) error {
+	var notes []string
+	result, err := cluster.Execute(ctx, "destroy", func(ctx context.Context, record *run.Record) error {
 		done, err := cluster.VerifyProxmox(ctx)
 		if err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
@@ -49,63 +55,57 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if err != nil {
 			return err
 		}
-		if err := reachable(ctx, states, access); err != nil {
-			return err
-		}
-		if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
-			return cluster.PlatformFailure(ctx, record, err)
-		}
-		if _, err := cluster.OwnVMs(ctx, access); err != nil {
-			return cluster.PlatformFailure(ctx, record, err)
-		}
-		if err := cluster.Terragrunt(ctx, record, access, "destroy", "-auto-approve"); err != nil {
-			return err
-		}
-		if err := gone(ctx, cluster, states, access); err != nil {
-			return err
-		}
-		return hypervisor.ForgetUnfinished(cluster.State)
+		d := &destruction{cluster: cluster, record: record, access: access, states: states}
+		err = d.execute(ctx)
+		notes = d.notes
+		return err
 	})
+	if result != nil {
+		result.Notes = notes
+	}
+	return result, err
 }
 
-// reachable refuses to start where the layers in the cluster could not be removed: their providers would wait for ever
-// for an API that is not there.
-func reachable(ctx context.Context, states state.Store, access *run.Access) error {
-	var inCluster []string
+func (d *destruction) execute(ctx context.Context) error {
+	if err := d.cluster.RemoveUnfinished(ctx, d.record, d.access); err != nil {
+		return d.cluster.PlatformFailure(ctx, d.record, err)
+	}
+	// With this the API token is known to be good before anything is removed that was ever done.
+	if _, err := d.cluster.OwnVMs(ctx, d.access); err != nil {
+		return d.cluster.PlatformFailure(ctx, d.record, err)
+	}
+	if err := d.inCluster(ctx); err != nil {
+		return err
+	}
+	// Minutes have passed, and what is removed is known by its id.
+	if _, err := d.cluster.OwnVMs(ctx, d.access); err != nil {
+		return d.cluster.PlatformFailure(ctx, d.record, err)
+	}
+	beneath := []layers.Layer{layers.Named(layers.Secrets), layers.Named(layers.Platform)}
 	for _, layer := range layers.InCluster() {
-		resources, err := states.Resources(ctx, layer.Name)
+		left, err := d.states.Resources(ctx, layer.Name)
 		if err != nil {
 			return err
 		}
-		if len(resources) > 0 {
-			inCluster = append(inCluster, layer.Name)
+		if len(left) > 0 { // it does not live in the cluster, and so it has not gone with it
+			beneath = append(beneath, layer)
 		}
 	}
-	if len(inCluster) == 0 {
-		return nil
-	}
-	connection, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
-	if err != nil {
+	if err := d.cluster.DestroyLayers(ctx, d.record, d.access, beneath, 0); err != nil {
 		return err
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(connection.Config())
-	if err != nil {
+	if err := d.proof(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, apiDeadline)
-	defer cancel()
-	if err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return fmt.Errorf("the API at %s does not answer, and the layers %s are in it: start the cluster's VMs and try again, or see what nuclear-wipe would remove without it: %w",
-			access.Kube.Host, strings.Join(inCluster, ", "), err)
-	}
-	return nil
+	return hypervisor.ForgetUnfinished(d.cluster.State)
 }
 
-// gone checks what destroy has promised, by looking.
-func gone(ctx context.Context, cluster *run.Cluster, states state.Store, access *run.Access) error {
+// proof looks whether destroy has done what it promises.
+func (d *destruction) proof(ctx context.Context) error {
+	described := d.cluster.Description
 	var left []error
 	for _, layer := range layers.All {
-		resources, err := states.Resources(ctx, layer.Name)
+		resources, err := d.states.Resources(ctx, layer.Name)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func gone(ctx context.Context, cluster *run.Cluster, states state.Store, access 
 			left = append(left, fmt.Errorf("the state of layer %s still holds %s", layer.Name, strings.Join(resources, ", ")))
 		}
 	}
-	machines := cluster.Hypervisor(access)
+	machines := d.cluster.Hypervisor(d.access)
 	defer machines.Close()
 	vms, err := machines.VMs(ctx)
 	if err != nil {
@@ -121,8 +121,10 @@ func gone(ctx context.Context, cluster *run.Cluster, states state.Store, access 
 	}
 	for _, vm := range vms {
 		if vm.Ours {
-			left = append(left, fmt.Errorf("VM %d %s on %s is still there", vm.ID, vm.Name, vm.Host))
+			left = append(left, fmt.Errorf("VM %d %s on %s is still there, and no state knows it: nuclear-wipe lists it and removes it", vm.ID, vm.Name, vm.Host))
 		}
 	}
+	d.notes = append(d.notes, fmt.Sprintf("looked up: the states of all %d layers are empty, and Proxmox has no VM from %d to %d with the tag %s",
+		len(layers.All), described.VMIDs.First, described.VMIDs.Last, described.Tag()))
 	return errors.Join(left...)
 }

@@ -34,7 +34,7 @@ func (c *Cluster) PlatformRunner(access *Access, events string, log func(unit, m
 	if err != nil {
 		return runner, err
 	}
-	runner.Only = layers.Named(layers.Platform).Folder
+	runner.Only = []string{layers.Named(layers.Platform).Folder}
 	if only != nil {
 		value, err := json.Marshal(map[string]int{only.Name: only.ID})
 		if err != nil {

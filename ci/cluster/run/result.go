@@ -13,6 +13,7 @@ type Result struct {
 	Command  string            `json:"command"`
 	Cluster  string            `json:"cluster"`
 	Warnings []string          `json:"warnings,omitempty"` // of what the description should not say
+	Notes    []string          `json:"notes,omitempty"`    // what else there is to be known of it, a line each
 	Timeline timeline.Timeline `json:"timeline"`
 	Outputs  outputs.Outputs   `json:"outputs"`
 }
@@ -22,6 +23,9 @@ func (r *Result) Text() string {
 	var out strings.Builder
 	if r.Command != "create" {
 		fmt.Fprintf(&out, "%s of cluster %s: done in %s\n", r.Command, r.Cluster, r.Timeline.Total)
+		for _, note := range r.Notes {
+			fmt.Fprintln(&out, note)
+		}
 		return out.String()
 	}
 	fmt.Fprintf(&out, "cluster %s is up after %s\n\n", r.Cluster, r.Timeline.Total)

@@ -7,10 +7,15 @@ import (
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
-// Step notes a step of the layer platform that the run takes itself, beside Terragrunt. do takes it, tells what is seen meanwhile, and
-// returns whether there was anything to do.
+// Step is LayerStep for the layer platform.
 func (r *Record) Step(cluster, name string, do func(tell func(string)) (did bool, err error)) error {
-	event := timeline.Event{Kind: timeline.KindStep, Cluster: cluster, Layer: layers.Platform, Name: name, Phase: timeline.PhaseStart}
+	return r.LayerStep(cluster, layers.Platform, name, do)
+}
+
+// LayerStep notes a step of a layer that the run takes itself, beside Terragrunt. do takes it, tells what is seen meanwhile, and
+// returns whether there was anything to do.
+func (r *Record) LayerStep(cluster, layer, name string, do func(tell func(string)) (did bool, err error)) error {
+	event := timeline.Event{Kind: timeline.KindStep, Cluster: cluster, Layer: layer, Name: name, Phase: timeline.PhaseStart}
 	if err := r.Log.Append(event); err != nil {
 		return err
 	}

@@ -19,6 +19,19 @@ func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access
 	}, command...)
 }
 
+// DestroyLayers destroys some layers, in the reverse order of all. grace is how long the tools have to end that are interrupted, as
+// terragrunt.Runner has it.
+func (c *Cluster) DestroyLayers(ctx context.Context, record *Record, access *Access, which []layers.Layer, grace time.Duration) error {
+	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
+		runner, err := c.Runner(access, record.Events(), logs.write)
+		for _, layer := range which {
+			runner.Only = append(runner.Only, layer.Folder)
+		}
+		runner.Grace = grace
+		return runner, err
+	}, "destroy", "-auto-approve")
+}
+
 func (c *Cluster) terragrunt(ctx context.Context, record *Record, on func(*logs) (terragrunt.Runner, error), command ...string) error {
 	logs := newLogs(filepath.Join(record.Folder, LogFolder))
 	runner, err := on(logs)

@@ -47,6 +47,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 		found.close()
 		return found.report, nil
 	}
+	if err := cluster.MayBeRemoved("nuclear-wipe"); err != nil {
+		return nil, err
+	}
 	cluster.Flags = []string{"--confirm", name}
 	for _, id := range options.Untagged {
 		cluster.Flags = append(cluster.Flags, fmt.Sprintf("--include-untagged %d", id))

@@ -105,16 +105,14 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	w.castle("destroy").failsWith("confirm")
 	w.castle("destroy", "--confirm=blue").failsWith("--confirm sandbox")
 	w.hasExactlyItsVMs()
-	w.castle("destroy", "--confirm=sandbox").succeeds()
-	for _, layer := range w.status().Layers {
-		if layer.Resources != 0 || layer.Problem != "" {
-			t.Errorf("the state of layer %s holds %d resources: %s", layer.Layer, layer.Resources, layer.Problem)
-		}
+	destroyed := w.castle("destroy", "--confirm=sandbox").succeeds()
+	if result := w.event(ends("step", "gitops", "what Flux applied")).Result; result != timeline.ResultOK {
+		t.Errorf("what Flux applied was not removed by it: %q", result)
 	}
-	if vms := w.vms(); len(vms) != 1 {
-		t.Errorf("Proxmox has %+v", vms)
+	if strings.Contains(destroyed.stdout.String(), notRemoved) {
+		t.Errorf("a cluster that is well was not removed layer by layer:\n%s", destroyed.stdout.String())
 	}
-	w.hasTheTemplate()
+	w.nothingIsLeft()
 	again := w.start(w.copyLive("platform", justPlatform()...), nil, "create")
 	again.wait(5 * time.Minute)
 	again.succeeds()

@@ -36,8 +36,6 @@ resource "helm_release" "longhorn" {
     defaultSettings = {
       defaultDataPath     = var.cluster.storage.dataPath
       defaultReplicaCount = var.cluster.storage.replicas
-      # Without it the removal waits for a person. castle has asked that person before it destroys.
-      deletingConfirmationFlag = true
     }
     persistence = {
       defaultClass             = var.cluster.storage.storageClass == local.charts_class

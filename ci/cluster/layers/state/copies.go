@@ -126,20 +126,31 @@ func readHeader(data []byte) (header, error) {
 // write where it belongs is set aside.
 func (s Store) Empty(ctx context.Context, now time.Time) (emptied []string, err error) {
 	for _, layer := range layers.All {
-		_, _, err := s.vault().get(ctx, nameOf(layer.Name))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return emptied, fmt.Errorf("the state of layer %s: %w", layer.Name, err)
-		}
-		if err := s.Copy(ctx, layer.Name, now); err != nil {
+		had, err := s.takeAway(ctx, layer.Name, now)
+		if err != nil {
 			return emptied, err
 		}
-		if err := s.vault().delete(ctx, nameOf(layer.Name)); err != nil {
-			return emptied, fmt.Errorf("the state of layer %s: %w", layer.Name, err)
+		if had {
+			emptied = append(emptied, layer.Name)
 		}
-		emptied = append(emptied, layer.Name)
 	}
 	return emptied, s.forgetRescued()
+}
+
+// takeAway removes a layer's state, whatever it holds, once there is a copy of it. It tells whether there was one.
+func (s Store) takeAway(ctx context.Context, layer string, now time.Time) (had bool, err error) {
+	_, _, err = s.vault().get(ctx, nameOf(layer))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("the state of layer %s: %w", layer, err)
+	}
+	if err := s.Copy(ctx, layer, now); err != nil {
+		return true, err
+	}
+	if err := s.vault().delete(ctx, nameOf(layer)); err != nil {
+		return true, fmt.Errorf("the state of layer %s: %w", layer, err)
+	}
+	return true, nil
 }

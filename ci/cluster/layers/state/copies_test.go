@@ -157,3 +157,33 @@ func TestStatesThatAreTakenAwayAreCopiesAndAreNotPutBack(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatLivesInTheClusterLeavesItsStateWithACopyKept(t *testing.T) {
+	for _, s := range []Store{opened(t, local(t), passphrase), opened(t, inS3(t, nil), passphrase)} {
+		resources := map[string]any{"canary": map[string]any{"input": "in-the-clear"}, "later": map[string]any{"input": "x"}}
+		if err := unit(t, s, layers.Engine, resources).Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// OpenTofu takes out what is named, and leaves the rest.
+		if err := s.takeOut(t.Context(), layers.Engine, []string{"terraform_data.canary"}); err != nil {
+			t.Fatal(err)
+		}
+		s.holds(t, layers.Engine, "terraform_data.later")
+		for _, want := range [][]string{{"terraform_data.later"}, nil} {
+			if released, err := s.Release(t.Context(), layers.Engine, noon); err != nil || !slices.Equal(released, want) {
+				t.Errorf("released %v, %v", released, err)
+			}
+		}
+		s.holds(t, layers.Engine)
+		if copies, err := s.Copies(t.Context(), layers.Engine); err != nil || len(copies) != 1 {
+			t.Errorf("the copies are %v, %v", copies, err)
+		}
+	}
+}
+
+func TestResourcesAreCountedByType(t *testing.T) {
+	got := Types([]string{`kubectl_manifest.secret["a"]`, "helm_release.x", `kubectl_manifest.secret["b.c"]`, "module.m.terraform_data.y"})
+	if want := "2 kubectl_manifest, helm_release, terraform_data"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}

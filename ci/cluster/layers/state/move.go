@@ -150,10 +150,7 @@ func (s Store) Move(ctx context.Context, from Store, now time.Time) (moved []str
 		}
 	}
 	for _, kept := range list {
-		if err := from.Copy(ctx, kept.Layer, now); err != nil {
-			return moved, err
-		}
-		if err := from.vault().delete(ctx, nameOf(kept.Layer)); err != nil {
+		if _, err := from.takeAway(ctx, kept.Layer, now); err != nil {
 			return moved, fmt.Errorf("the state of layer %s is in both stores; the old one could not be removed: %w", kept.Layer, err)
 		}
 		moved = append(moved, kept.Layer)

@@ -56,6 +56,19 @@ func (s Store) pull(ctx context.Context, layer string) (*contents, error) {
 		return nil, err
 	}
 	defer done()
+	tofu, err := s.tofu(ctx, folder)
+	if err != nil {
+		return nil, fmt.Errorf("open the state of layer %s: %w", layer, err)
+	}
+	text, err := tofu.StatePull(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of layer %s: %w", layer, err)
+	}
+	return parse(text)
+}
+
+// tofu is OpenTofu in a folder that open has given.
+func (s Store) tofu(ctx context.Context, folder string) (*tfexec.Terraform, error) {
 	tofu, err := tfexec.NewTerraform(folder, s.Tofu)
 	if err != nil {
 		return nil, err
@@ -65,14 +78,10 @@ func (s Store) pull(ctx context.Context, layer string) (*contents, error) {
 	}
 	if s.Cluster.State.Backend != description.StateLocal {
 		if err := tofu.Init(ctx); err != nil {
-			return nil, fmt.Errorf("open the state of layer %s: %w", layer, err)
+			return nil, err
 		}
 	}
-	text, err := tofu.StatePull(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the state of layer %s: %w", layer, err)
-	}
-	return parse(text)
+	return tofu, nil
 }
 
 // open gives a folder in which OpenTofu finds a layer's state: the state's own, or for a remote one a new folder that names

@@ -24,7 +24,7 @@ type Runner struct {
 	Tofu   string   // OpenTofu or Terraform
 	Dir    string   // folder whose subfolders are the units
 	Env    []string // the whole environment of Terragrunt and its children
-	Only   string   // folder of the one unit that is run; empty: all of them
+	Only   []string // folders of the units that are run; none: all of them
 	Plans  string   // folder that takes each unit's plan as JSON, <unit>/tfplan.json; empty: none
 	// Log receives what the tools print, a message of one or several lines at a time, by unit; unit is "" for Terragrunt's
 	// own messages. It is called from one goroutine at a time.
@@ -52,8 +52,8 @@ func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
 		"--report-file=" + reportFile, "--report-format=json", "--download-dir=" + filepath.Join(scratch, "units"),
 		// With it, units that are initialised at the same time replace each other's providers.
 		"--no-auto-provider-cache-dir"}
-	if r.Only != "" {
-		args = append(args, "--filter=./"+r.Only)
+	for _, unit := range r.Only {
+		args = append(args, "--filter=./"+unit)
 	}
 	if r.Plans != "" {
 		args = append(args, "--json-out-dir="+r.Plans)

@@ -1,0 +1,177 @@
+package destroy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/discovery"
+
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/teardown"
+)
+
+const (
+	// apiDeadline is how long the API may take to answer before it counts as dead: a virtual IP that moves is away for some seconds.
+	apiDeadline = 15 * time.Second
+	// patience is how long nothing of the cluster's may go before what holds it counts as dead. A node that is drained of its last pods, or
+	// Longhorn's own removal, lets go of something more often by far.
+	patience = 45 * time.Second
+	// lessPatience is what the rest gets of it once a part was found dead.
+	lessPatience = 15 * time.Second
+	// interruptedFor is how long tools have to end whose work got nowhere.
+	interruptedFor = 5 * time.Second
+)
+
+// inCluster removes the layers that are in the cluster. None of it keeps the machines from going: what is not removed there goes with them,
+// and is told.
+func (d *destruction) inCluster(ctx context.Context) error {
+	there, err := d.holding(ctx)
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	var dead []error
+	connection, err := kube.Connect(d.access.Kube.Host, d.access.Kube.CA, d.access.Kube.Cert, d.access.Kube.Key)
+	if err == nil {
+		err = answers(ctx, connection)
+	}
+	if err != nil {
+		dead = []error{fmt.Errorf("the API at %s does not answer: %w", d.access.Kube.Host, err)}
+	} else {
+		dead = d.leave(ctx, connection, there)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if len(dead) == 0 {
+		return nil
+	}
+	return d.release(ctx, dead)
+}
+
+// holding are the layers in the cluster whose states hold something.
+func (d *destruction) holding(ctx context.Context) (there []layers.Layer, err error) {
+	for _, layer := range layers.InCluster() {
+		resources, err := d.states.Resources(ctx, layer.Name)
+		if err != nil {
+			return nil, err
+		}
+		if len(resources) > 0 {
+			there = append(there, layer)
+		}
+	}
+	return there, nil
+}
+
+// answers waits a little for the API.
+func answers(ctx context.Context, connection *kube.Client) error {
+	client, err := discovery.NewDiscoveryClientForConfig(connection.Config())
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, apiDeadline)
+	defer cancel()
+	var last error
+	err = connection.Poll(time.Second).Until(bounded, func(ctx context.Context) kube.Answer {
+		last = client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		return kube.Answer{OK: last == nil, Err: last}
+	}, func(string) {})
+	if errors.Is(err, context.DeadlineExceeded) && last != nil {
+		return kube.Brief(last)
+	}
+	return err
+}
+
+// leave empties the cluster and then destroys the layers in it. The errors tell which parts of it are dead.
+func (d *destruction) leave(ctx context.Context, connection *kube.Client, there []layers.Layer) (why []error) {
+	cluster, err := teardown.Of(connection)
+	if err != nil {
+		return []error{err}
+	}
+	dead := map[string]bool{}
+	left := func() time.Duration {
+		if len(why) > 0 {
+			return lessPatience
+		}
+		return patience
+	}
+	for _, step := range []struct {
+		layer, name string
+		do          func(context.Context, func(string)) (bool, error)
+	}{
+		{layers.GitOps, "what Flux applied", cluster.RemoveFlux},
+		{layers.Networking, "load balancers", cluster.RemoveLoadBalancers},
+		{layers.Storage, "volumes", cluster.RemoveVolumes},
+		{layers.Storage, "Longhorn's deletion flag", cluster.LetLonghornGo},
+	} {
+		err := d.record.LayerStep(d.cluster.Description.Name, step.layer, step.name, func(tell func(string)) (did bool, err error) {
+			waitsFor := ""
+			err = cluster.While(ctx, left(), func(ctx context.Context) (err error) {
+				did, err = step.do(ctx, func(seen string) {
+					waitsFor = seen
+					tell(seen)
+				})
+				return err
+			})
+			if stalled, is := errors.AsType[*teardown.Stalled](err); is && waitsFor != "" {
+				err = fmt.Errorf("%s stay; %w", waitsFor, stalled)
+			}
+			return did, err
+		})
+		if ctx.Err() != nil {
+			return []error{err}
+		}
+		if err != nil {
+			dead[step.layer] = true
+			why = append(why, fmt.Errorf("%s: %w", step.name, err))
+		}
+	}
+	alive := slices.DeleteFunc(there, func(layer layers.Layer) bool { return dead[layer.Name] })
+	if len(alive) > 0 {
+		err := cluster.While(ctx, left(), func(ctx context.Context) error {
+			return d.cluster.DestroyLayers(ctx, d.record, d.access, alive, interruptedFor)
+		})
+		if err != nil {
+			why = append(why, err)
+		}
+	}
+	return why
+}
+
+// release takes what still is in the cluster out of the states; its machines are going to be removed.
+func (d *destruction) release(ctx context.Context, why []error) error {
+	var wait sync.WaitGroup
+	inside := layers.InCluster()
+	failures, notes := make([]error, len(inside)), make([]string, len(inside))
+	for i, layer := range inside {
+		wait.Go(func() {
+			failures[i] = d.record.LayerStep(d.cluster.Description.Name, layer.Name, "goes with its machines", func(tell func(string)) (bool, error) {
+				released, err := d.states.Release(ctx, layer.Name, time.Now())
+				if len(released) > 0 {
+					tell(strings.Join(released, ", "))
+					notes[i] = fmt.Sprintf("  %s: %s", layer.Name, state.Types(released))
+				}
+				return len(released) > 0, err
+			})
+		})
+	}
+	wait.Wait()
+	d.notes = append(d.notes, "not removed by itself, but with the machines that it was on:")
+	d.notes = append(d.notes, slices.DeleteFunc(notes, func(note string) bool { return note == "" })...)
+	d.notes = append(d.notes, "since")
+	for _, err := range why {
+		d.notes = append(d.notes, "  "+oneLine(err))
+	}
+	return errors.Join(failures...)
+}
+
+func oneLine(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
+}

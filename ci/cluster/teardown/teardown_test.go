@@ -1,0 +1,219 @@
+package teardown
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tazlab.net/castle/ci/cluster/flux"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/test/kubetest"
+)
+
+var shared kubetest.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+var (
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	definitions  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+func open(t *testing.T) (*kubetest.Server, *Cluster) {
+	t.Helper()
+	server := shared.Server(t)
+	client, err := kube.FromEnv(server.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := Of(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, cluster
+}
+
+// define serves a kind whose objects may hold anything.
+func define(server *kubetest.Server, group, version, kind, plural string) {
+	server.Put(definitions, `
+metadata: {name: `+plural+"."+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {kind: `+kind+`, plural: `+plural+`, singular: `+strings.ToLower(kind)+`}
+  versions: [{name: `+version+`, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`)
+}
+
+// put makes an object once its kind is served.
+func put(t *testing.T, server *kubetest.Server, kind schema.GroupVersionResource, manifest string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		_, err := server.Client().Resource(kind).List(t.Context(), metav1.ListOptions{})
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	server.Put(kind, manifest)
+}
+
+func there(t *testing.T, server *kubetest.Server, kind schema.GroupVersionResource, namespace, name string) bool {
+	t.Helper()
+	_, err := server.Client().Resource(kind).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// letsGo takes an object's finalizers away as soon as it was told to go, as its controller does.
+func letsGo(t *testing.T, server *kubetest.Server, kind schema.GroupVersionResource, namespace, name string) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			object, err := server.Client().Resource(kind).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err == nil && object.GetDeletionTimestamp() != nil {
+				_, _ = server.Client().Resource(kind).Namespace(namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func TestWhatHoldsIsNamedOnceNothingGoesAnyMore(t *testing.T) {
+	server, cluster := open(t)
+	if did, err := cluster.RemoveFlux(t.Context(), func(string) {}); did || err != nil {
+		t.Errorf("where Flux is not installed: %t, %v", did, err)
+	}
+	define(server, "kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations")
+	define(server, "helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases")
+	put(t, server, flux.Kustomizations, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: default, finalizers: [finalizers.fluxcd.io]}")
+	put(t, server, helmReleases, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: default}")
+
+	const patience = 4 * time.Second
+	began := time.Now()
+	err := cluster.While(t.Context(), patience, func(ctx context.Context) error {
+		_, err := cluster.RemoveFlux(ctx, func(string) {})
+		return err
+	})
+	var stalled *Stalled
+	if !errors.As(err, &stalled) || len(stalled.Held) != 1 || stalled.Held[0] != "Kustomization default/apps (finalizers.fluxcd.io)" {
+		t.Fatalf("the error is %v", err)
+	}
+	if took := time.Since(began); took < patience {
+		t.Errorf("it was given up after %s", took)
+	}
+	if !there(t, server, helmReleases, "default", "shop") {
+		t.Error("a release went before the Kustomization that would make it again")
+	}
+
+	stop := letsGo(t, server, flux.Kustomizations, "default", "apps")
+	defer stop()
+	did, err := false, error(nil)
+	err = cluster.While(t.Context(), time.Minute, func(ctx context.Context) (err error) {
+		did, err = cluster.RemoveFlux(ctx, func(string) {})
+		return err
+	})
+	if !did || err != nil || there(t, server, flux.Kustomizations, "default", "apps") || there(t, server, helmReleases, "default", "shop") {
+		t.Errorf("removed: %t, %v", did, err)
+	}
+}
+
+func TestWhatOutlivesTheClusterIsRemoved(t *testing.T) {
+	server, cluster := open(t)
+	server.Put(kube.Services, "metadata: {name: shop, namespace: default}\nspec: {type: LoadBalancer, ports: [{port: 80}]}")
+	server.Put(kube.Services, "metadata: {name: inside, namespace: default}\nspec: {ports: [{port: 80}]}")
+	if did, err := cluster.RemoveLoadBalancers(t.Context(), func(string) {}); !did || err != nil || there(t, server, kube.Services, "default", "shop") || !there(t, server, kube.Services, "default", "inside") {
+		t.Errorf("load balancers: %t, %v", did, err)
+	}
+	if did, err := cluster.RemoveLoadBalancers(t.Context(), func(string) {}); did || err != nil {
+		t.Errorf("no load balancers: %t, %v", did, err)
+	}
+
+	if did, err := cluster.RemoveVolumes(t.Context(), func(string) {}); did || err != nil {
+		t.Errorf("no volumes: %t, %v", did, err)
+	}
+	set := server.Put(statefulSets, `
+metadata: {name: db, namespace: default}
+spec: {serviceName: db, selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c, image: i}]}}}
+`)
+	server.Put(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "metadata: {name: default, namespace: default}")
+	server.Put(pods, `
+metadata:
+  name: db-0
+  namespace: default
+  ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: `+string(set.GetUID())+`, controller: true}]
+spec:
+  automountServiceAccountToken: false
+  containers: [{name: c, image: i}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: db}}]
+`)
+	for name, policy := range map[string]string{"db": "Delete", "archive": "Retain"} {
+		server.Put(volumes, `
+metadata: {name: `+name+`}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: `+policy+`
+  csi: {driver: d, volumeHandle: `+name+`}
+status: {phase: Bound}
+`)
+		server.Put(claims, `
+metadata: {name: `+name+`, namespace: default}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: `+name+`}
+`)
+	}
+	stopClaim := letsGo(t, server, claims, "default", "db")
+	defer stopClaim()
+	err := cluster.While(t.Context(), 5*time.Second, func(ctx context.Context) error {
+		_, err := cluster.RemoveVolumes(ctx, func(string) {})
+		return err
+	})
+	// Nobody is there who removes a volume without its claim.
+	if err == nil || !there(t, server, volumes, "", "db") {
+		t.Errorf("a volume that is still there was not waited for: %v", err)
+	}
+	if there(t, server, claims, "default", "db") || there(t, server, statefulSets, "default", "db") {
+		t.Error("the claim, or who would make it again, is still there")
+	}
+	archive, err := server.Client().Resource(claims).Namespace("default").Get(t.Context(), "archive", metav1.GetOptions{})
+	if err != nil || archive.GetDeletionTimestamp() != nil || !there(t, server, volumes, "", "archive") {
+		t.Error("a volume that is to be retained was removed")
+	}
+}
+
+func TestLonghornIsLetGoOnlyOnTheWayOut(t *testing.T) {
+	server, cluster := open(t)
+	if did, err := cluster.LetLonghornGo(t.Context(), func(string) {}); did || err != nil {
+		t.Errorf("without Longhorn: %t, %v", did, err)
+	}
+	define(server, "longhorn.io", "v1beta2", "Setting", "settings")
+	server.Put(kube.Namespaces, "metadata: {name: longhorn-system}")
+	put(t, server, longhornSettings, "apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: deleting-confirmation-flag, namespace: longhorn-system}\nvalue: \"false\"")
+	for _, want := range []bool{true, false} {
+		if did, err := cluster.LetLonghornGo(t.Context(), func(string) {}); did != want || err != nil {
+			t.Errorf("the flag was set: %t, %v", did, err)
+		}
+	}
+	flag, err := server.Client().Resource(longhornSettings).Namespace("longhorn-system").Get(t.Context(), "deleting-confirmation-flag", metav1.GetOptions{})
+	if err != nil || flag.Object["value"] != "true" {
+		t.Errorf("the flag is %v, %v", flag.Object["value"], err)
+	}
+}
