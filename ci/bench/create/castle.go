@@ -97,8 +97,8 @@ func (w *world) create(ctx context.Context, how way) (*outcome, error) {
 	return w.castle(ctx, how, args...)
 }
 
-func (w *world) destroy(ctx context.Context) (*outcome, error) {
-	return w.castle(ctx, plain, "destroy", "--confirm=sandbox")
+func (w *world) destroy(ctx context.Context, how way) (*outcome, error) {
+	return w.castle(ctx, how, "destroy", "--confirm=sandbox")
 }
 
 func (w *world) lastRun() (string, error) {

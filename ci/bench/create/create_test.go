@@ -201,6 +201,17 @@ fi
 	if !slices.Equal(lines, want) {
 		t.Errorf("called\n%s", strings.Join(lines, "\n"))
 	}
+
+	// The way back, for some units.
+	if err := os.Remove("calls"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.script(context.Background(), []string{"run", "--all", "--filter=./4-networking", "--filter=./6-gitops", "--", "destroy"}); err != nil {
+		t.Fatal(err)
+	}
+	if calls, err = os.ReadFile("calls"); err != nil || string(calls) != "6-gitops run -- destroy\n4-networking run -- destroy\n" {
+		t.Errorf("called\n%s%v", calls, err)
+	}
 	var rows terragrunt.Report
 	data, err := os.ReadFile(report)
 	if err == nil {

@@ -2,7 +2,7 @@
 
 // Command create measures `castle-cluster create` in the proving ground, on this machine and in one run, and prints tables in
 // Markdown: against the same layers driven in the order of the record's script, against the critical path of the
-// proving ground's own delays, with all delays at 0, and with more nodes. Every world has a network namespace of its own.
+// proving ground's own delays, with all delays at 0, with more nodes, and the ways out. Every world has a network namespace of its own.
 //
 // Machines differ and are noisy, so the ratios are the figures to look at.
 package main
@@ -28,9 +28,10 @@ const (
 	partOverhead = "overhead" // all delays 0: create, a second create, destroy, and where the time goes
 	partGates    = "gates"    // from a webhook that serves to its gate
 	partNodes    = "nodes"    // the same with more nodes
+	partOut      = "out"      // scale 1, homelab: destroy, the script's order, and nuclear-wipe
 )
 
-var parts = []string{partScript, partOverhead, partGates, partNodes}
+var parts = []string{partScript, partOverhead, partGates, partNodes, partOut}
 
 type options struct {
 	root, castle, cache string
@@ -86,7 +87,7 @@ func start(ctx context.Context, args []string) error {
 	flags.IntVar(&o.scriptRuns, "script-runs", 1, "runs of the part script, ten minutes each; the median counts")
 	flags.IntVar(&o.runs, "runs", 3, "runs of the part overhead; the median counts")
 	flags.IntVar(&o.gateRuns, "gate-runs", 10, "creations of the part gates, each with two gates")
-	flags.Float64Var(&o.scale, "scale", 1, "time scale of the part script")
+	flags.Float64Var(&o.scale, "scale", 1, "time scale of the parts script and out")
 	flags.BoolVar(&o.baseline, "baseline", true, "with the part script, also run the script's order")
 	flags.StringVar(&o.sizes, "sizes", "3+2,5+20,7+100", "control planes and workers of the part nodes")
 	flags.DurationVar(&o.slack, "deadline", 15*time.Minute, "how long one create or destroy may take")
@@ -112,6 +113,7 @@ type figures struct {
 	Overhead *overhead      `json:"overhead,omitempty"`
 	Gates    *gateFigures   `json:"gates,omitempty"`
 	Nodes    []sizeFigures  `json:"nodes,omitempty"`
+	Out      *outFigures    `json:"out,omitempty"`
 }
 
 func measure(ctx context.Context, o options) (err error) {
@@ -148,6 +150,11 @@ func measure(ctx context.Context, o options) (err error) {
 			all.Nodes, err = s.nodes(ctx)
 			if err == nil {
 				table = nodesMarkdown(all.Nodes)
+			}
+		case partOut:
+			all.Out, err = s.out(ctx)
+			if err == nil {
+				table = all.Out.markdown()
 			}
 		}
 		if err != nil {

@@ -219,7 +219,7 @@ func (s *shop) overhead(ctx context.Context) (*overhead, error) {
 			if err != nil {
 				return err
 			}
-			destroyed, err := w.destroy(ctx)
+			destroyed, err := w.destroy(ctx, plain)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,11 +38,13 @@ const (
 
 // script takes the arguments of "terragrunt run --all" and runs one unit after the other instead.
 func (p *player) script(ctx context.Context, args []string) error {
-	var kept []string
+	var kept, only []string
 	report := ""
 	for _, arg := range args {
 		if name, is := strings.CutPrefix(arg, "--report-file="); is {
 			report = name
+		} else if unit, is := strings.CutPrefix(arg, "--filter=./"); is {
+			only = append(only, unit)
 		} else if arg != "--all" && !strings.HasPrefix(arg, "--report-format=") {
 			kept = append(kept, arg)
 		}
@@ -49,9 +52,16 @@ func (p *player) script(ctx context.Context, args []string) error {
 	var mutex sync.Mutex
 	var rows terragrunt.Report
 	var failed error
-	for _, beside := range order {
+	steps := slices.Clone(order)
+	if slices.Contains(kept, "destroy") {
+		slices.Reverse(steps)
+	}
+	for _, beside := range steps {
 		var wait sync.WaitGroup
 		for _, unit := range beside {
+			if len(only) > 0 && !slices.Contains(only, unit) {
+				continue
+			}
 			wait.Go(func() {
 				row := terragrunt.Unit{Name: unit, Started: time.Now(), Result: terragrunt.Succeeded}
 				err := p.unit(ctx, unit, kept)

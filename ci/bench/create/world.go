@@ -39,7 +39,7 @@ func (s *shop) newWorld(ctx context.Context, name, profile string, scale float64
 	if err != nil {
 		return nil, err
 	}
-	w := &world{shop: s, dir: dir, log: filepath.Join(dir, "world.log"), ended: make(chan struct{}),
+	w := &world{shop: s, dir: dir, log: filepath.Join(dir, "world.log"),
 		cluster: filepath.Join(dir, "terragrunt", "live", "sandbox"), state: filepath.Join(dir, "state")}
 	if err := copyLayers(s.terragrunt, filepath.Join(dir, "terragrunt")); err != nil {
 		return nil, err
@@ -49,27 +49,41 @@ func (s *shop) newWorld(ctx context.Context, name, profile string, scale float64
 			return nil, err
 		}
 	}
+	return w, w.start(ctx, profile, scale)
+}
+
+// start powers the world on; its log begins anew.
+func (w *world) start(ctx context.Context, profile string, scale float64) error {
 	log, err := os.Create(w.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
-	w.process = exec.Command(s.sandbox, "serve", "--cluster="+w.cluster, "--dir="+filepath.Join(dir, "world"), "--binaries="+s.bin,
+	w.ended = make(chan struct{})
+	w.process = exec.Command(w.shop.sandbox, "serve", "--cluster="+w.cluster, "--dir="+filepath.Join(w.dir, "world"), "--binaries="+w.shop.bin,
 		"--listen="+proxyURL[len("http://"):], "--profile="+profile, fmt.Sprintf("--time-scale=%g", scale))
 	w.process.Stdout, w.process.Stderr = log, log
 	// A namespace of its own for the world's addresses, and a group of its own, so that an interrupt ends the run first.
 	w.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
 	if err := w.process.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	go func() {
 		_ = w.process.Wait() // why it ended stands in its log
 		close(w.ended)
 	}()
 	if err := w.on(ctx); err != nil {
-		return nil, errors.Join(err, w.close())
+		return errors.Join(err, w.close())
 	}
-	return w, nil
+	return nil
+}
+
+// restart cuts the world's power and brings it on again with other delays: its machines boot, and its cluster comes back.
+func (w *world) restart(ctx context.Context, profile string, scale float64) error {
+	if err := w.close(); err != nil {
+		return err
+	}
+	return w.start(ctx, profile, scale)
 }
 
 // on waits until the world is on.
