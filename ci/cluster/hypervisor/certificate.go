@@ -60,9 +60,13 @@ func fingerprint(certificate *x509.Certificate) string {
 type otherCertificate struct{ want, got string }
 
 func (e *otherCertificate) Error() string {
-	return fmt.Sprintf("the certificate is not the one that proxmox.fingerprint names: expected %s, got %s; if it was renewed, compare with Proxmox's web UI "+
-		"(Node → System → Certificates) and write the new one", strings.ToUpper(e.want), e.got)
+	return fmt.Sprintf("the certificate is not the one that proxmox.fingerprint names: expected %s, got %s", strings.ToUpper(e.want), e.got)
 }
+
+// Refusal is why Proxmox's certificate is not accepted, and what to do about it.
+type Refusal struct{ Seen, Fix string }
+
+func (r *Refusal) Error() string { return r.Seen + ": " + r.Fix }
 
 // verifyTime bounds the look at Proxmox's certificate.
 const verifyTime = 30 * time.Second
@@ -79,7 +83,11 @@ func Verify(ctx context.Context, cluster *description.Cluster, roots *x509.CertP
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
-	leaf, err := ask(ctx, cluster, roots)
+	var leaf *x509.Certificate
+	response, err := ask(ctx, cluster, roots)
+	if err == nil {
+		leaf = response.TLS.PeerCertificates[0]
+	}
 	if err == nil && cluster.Proxmox.Fingerprint != "" {
 		certificates = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})
 		err = accepted(leaf, cluster.Proxmox.URL)
@@ -90,8 +98,18 @@ func Verify(ctx context.Context, cluster *description.Cluster, roots *x509.CertP
 	return certificates, nil
 }
 
-// ask shakes hands, and gives the server's own certificate.
-func ask(ctx context.Context, cluster *description.Cluster, roots *x509.CertPool) (*x509.Certificate, error) {
+// Clock is the time that Proxmox's answers have, to the second: its server dates each of them, also that it refuses (pve-http-server,
+// PVE/APIServer/AnyEvent.pm).
+func Clock(ctx context.Context, cluster *description.Cluster, roots *x509.CertPool) (time.Time, error) {
+	response, err := ask(ctx, cluster, roots)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask Proxmox at %s for its time: %w", cluster.Proxmox.URL, err)
+	}
+	return http.ParseTime(response.Header.Get("Date"))
+}
+
+// ask shakes hands and asks for nothing, without the token.
+func ask(ctx context.Context, cluster *description.Cluster, roots *x509.CertPool) (*http.Response, error) {
 	transport := transport(cluster, roots)
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, cluster.Proxmox.URL, nil)
@@ -102,8 +120,7 @@ func ask(ctx context.Context, cluster *description.Cluster, roots *x509.CertPool
 	if err != nil {
 		return nil, err
 	}
-	_ = response.Body.Close()
-	return response.TLS.PeerCertificates[0], nil
+	return response, response.Body.Close()
 }
 
 // accepted says whether Go takes the certificate at that address when it is an authority itself.
@@ -120,23 +137,28 @@ func accepted(leaf *x509.Certificate, address string) error {
 
 // explained adds to why a certificate is refused what to do about it.
 func explained(err error, cluster *description.Cluster) error {
+	var other *otherCertificate
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	switch {
+	case errors.As(err, &other):
+		return &Refusal{other.Error(), "if it was renewed, compare with Proxmox's web UI (Node → System → Certificates) and write the new one"}
 	case errors.As(err, &unknown) && cluster.Proxmox.CA != "":
-		return fmt.Errorf("the certificate is not signed by the authority in %s, but by %q; it has the fingerprint %s. Copy /etc/pve/pve-root-ca.pem of this Proxmox there, "+
-			"or the authority's own certificate where the node has one from elsewhere", cluster.Proxmox.CA, unknown.Cert.Issuer.CommonName, fingerprint(unknown.Cert))
+		return &Refusal{
+			fmt.Sprintf("the certificate is not signed by the authority in %s, but by %q; it has the fingerprint %s", cluster.Proxmox.CA, unknown.Cert.Issuer.CommonName, fingerprint(unknown.Cert)),
+			"copy /etc/pve/pve-root-ca.pem of this Proxmox there, or the authority's own certificate where the node has one from elsewhere"}
 	case errors.As(err, &unknown):
-		return fmt.Errorf("no authority that this machine knows has signed the certificate, but %q. Copy /etc/pve/pve-root-ca.pem of a Proxmox node beside cluster.yaml and write "+
-			"ca: pve-root-ca.pem below proxmox, or compare %s with the fingerprint in Proxmox's web UI (Node → System → Certificates) and write it as fingerprint",
-			unknown.Cert.Issuer.CommonName, fingerprint(unknown.Cert))
+		return &Refusal{fmt.Sprintf("no authority that this machine knows has signed the certificate, but %q", unknown.Cert.Issuer.CommonName),
+			fmt.Sprintf("copy /etc/pve/pve-root-ca.pem of a Proxmox node beside cluster.yaml and write ca: pve-root-ca.pem below proxmox, "+
+				"or compare %s with the fingerprint in Proxmox's web UI (Node → System → Certificates) and write it as fingerprint", fingerprint(unknown.Cert))}
 	case errors.As(err, &name):
-		return fmt.Errorf("the certificate is not for %s, but for %s, and OpenTofu's provider insists on the name: write one of these in proxmox.url",
-			name.Host, strings.Join(names(name.Certificate), ", "))
+		return &Refusal{fmt.Sprintf("the certificate is not for %s, but for %s, and OpenTofu's provider insists on the name", name.Host, strings.Join(names(name.Certificate), ", ")),
+			"write one of these in proxmox.url"}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Errorf("the certificate is good from %s to %s only, and this machine's time is %s: renew it on the Proxmox node (pvecm updatecerts --force)",
-			invalid.Cert.NotBefore.UTC().Format(time.DateTime), invalid.Cert.NotAfter.UTC().Format(time.DateTime), time.Now().UTC().Format(time.DateTime))
+		return &Refusal{fmt.Sprintf("the certificate is good from %s to %s only, and this machine's time is %s",
+			invalid.Cert.NotBefore.UTC().Format(time.DateTime), invalid.Cert.NotAfter.UTC().Format(time.DateTime), time.Now().UTC().Format(time.DateTime)),
+			"renew it on the Proxmox node (pvecm updatecerts --force)"}
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tazlab.net/castle/ci/cluster/description"
 )
 
 // CheckOwned fails where a VM that the layer platform is about to change or remove is not the cluster's own: at the id of a
@@ -34,10 +36,41 @@ func (h *Hypervisor) CheckOwned(ctx context.Context, state string, known map[str
 			continue
 		}
 		slices.Sort(names[vm.ID])
-		foreign = append(foreign, fmt.Errorf("VM %d on %s is %q%s, not %s of cluster %s: it is left alone, and nothing was changed; give the node another vmID, or, if the VM is the cluster's, give it that name and the tag %s again",
-			vm.ID, vm.Host, vm.Name, tagged(vm), strings.Join(slices.Compact(names[vm.ID]), " or "), h.cluster.Name, h.cluster.Tag()))
+		seen, fix := h.notOwned(vm, slices.Compact(names[vm.ID]))
+		foreign = append(foreign, fmt.Errorf("%s: it is left alone, and nothing was changed; %s", seen, fix))
 	}
 	return errors.Join(foreign...)
+}
+
+// notOwned tells of a VM at the id of a node what it is instead, and what to do.
+func (h *Hypervisor) notOwned(vm VM, names []string) (seen, fix string) {
+	return fmt.Sprintf("VM %d on %s is %q%s, not %s of cluster %s", vm.ID, vm.Host, vm.Name, tagged(vm), strings.Join(names, " or "), h.cluster.Name),
+		fmt.Sprintf("give the node another vmID, or, if the VM is the cluster's, give it that name and the tag %s again", h.cluster.Tag())
+}
+
+// Stranger is a VM at the id of a described node that is somebody else's.
+type Stranger struct {
+	VM
+	Seen, Fix string
+}
+
+// Strangers are the VMs at the ids of described nodes that have not the cluster's tag and that no earlier create had begun. A VM with
+// the tag and another name may be the one of a node that was renamed, which the states know: CheckOwned judges it.
+func (h *Hypervisor) Strangers(vms []VM, state string) ([]Stranger, error) {
+	begun, err := readUnfinished(state)
+	if _, broken := errors.AsType[*brokenNote](err); err != nil && !broken {
+		return nil, err
+	}
+	var strangers []Stranger
+	for _, vm := range vms {
+		i := slices.IndexFunc(h.cluster.Nodes, func(n description.Node) bool { return n.VMID == vm.ID })
+		if i < 0 || vm.Ours && !vm.Template || slices.Contains(begun, vm.ID) && vm.Name == h.cluster.Nodes[i].Name {
+			continue
+		}
+		seen, fix := h.notOwned(vm, []string{h.cluster.Nodes[i].Name})
+		strangers = append(strangers, Stranger{vm, seen, fix})
+	}
+	return strangers, nil
 }
 
 func tagged(vm VM) string {

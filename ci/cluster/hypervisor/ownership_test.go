@@ -21,18 +21,19 @@ func host(t *testing.T, vms ...proxmox.VM) *Hypervisor {
 	return hostSeenBy(t, nil, vms...)
 }
 
-func hostSeenBy(t *testing.T, blind []string, vms ...proxmox.VM) *Hypervisor {
+func hostSeenBy(t *testing.T, held map[string][]string, vms ...proxmox.VM) *Hypervisor {
 	t.Helper()
 	var guests []proxmox.Guest
 	for _, vm := range vms {
 		guests = append(guests, proxmox.Guest{VM: vm})
 	}
-	return hostWith(t, blind, guests...)
+	return hostWith(t, proxmox.Options{Privileges: held}, guests...)
 }
 
-func hostWith(t *testing.T, blind []string, guests ...proxmox.Guest) *Hypervisor {
+func hostWith(t *testing.T, options proxmox.Options, guests ...proxmox.Guest) *Hypervisor {
 	t.Helper()
-	simulator, err := proxmox.New(proxmox.Options{File: filepath.Join(t.TempDir(), "proxmox.json"), Tokens: []string{token}, Blind: blind})
+	options.File, options.Tokens = filepath.Join(t.TempDir(), "proxmox.json"), []string{token}
+	simulator, err := proxmox.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,15 +119,29 @@ func TestABegunVMStaysInTheNoteUntilItIsConfigured(t *testing.T) {
 
 // What a token may not see is left out of every list, as if it were not there.
 func TestATokenThatSeesNothingIsNoProofThatNothingIsThere(t *testing.T) {
-	id, _, _ := strings.Cut(token, "=")
+	blind := map[string][]string{"/": {"Sys.Audit"}}
 	ours := proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"blue"}}
 	template := proxmox.VM{ID: 900, Name: "talos"}
-	if vms, err := hostSeenBy(t, []string{id}, ours, template).VMs(t.Context()); err == nil || !strings.Contains(err.Error(), "give it VM.Audit on /vms") {
+	if vms, err := hostSeenBy(t, blind, ours, template).VMs(t.Context()); err == nil || !strings.Contains(err.Error(), "give it VM.Audit on /vms") {
 		t.Errorf("a blind token got %+v, %v", vms, err)
 	}
 	for name, vms := range map[string][]proxmox.VM{"with the template": {ours, template}, "without": {ours}} {
 		if vms, err := host(t, vms...).VMs(t.Context()); err != nil || len(vms) != 1 {
 			t.Errorf("%s: %+v, %v", name, vms, err)
 		}
+	}
+}
+
+// What a create would end with is told before it: a renamed node's VM, and one that was begun, are no strangers.
+func TestAStrangerIsAVMWithoutTheTagThatNobodyHasBegun(t *testing.T) {
+	h := host(t, proxmox.VM{ID: 421, Name: "blue-old", Tags: []string{"blue"}}, proxmox.VM{ID: 422, Name: "blue-cp-2"}, proxmox.VM{ID: 423, Name: "db"},
+		proxmox.VM{ID: 424, Name: "blue-worker-1", Tags: []string{"green"}}, proxmox.VM{ID: 430, Name: "mail"})
+	vms, err := h.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := h.Strangers(vms, note(t, "[422]"))
+	if err != nil || len(found) != 2 || !strings.Contains(found[0].Seen, `VM 423 on pve is "db" without the cluster's tag, not blue-cp-3`) || found[1].ID != 424 {
+		t.Errorf("got %+v, %v", found, err)
 	}
 }

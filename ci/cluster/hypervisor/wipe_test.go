@@ -17,7 +17,7 @@ func guest(id int, name string, tags ...string) proxmox.Guest {
 // TestAWipeTakesWhatHasTheClustersIDAndItsTag, and leaves all else, which it names.
 func TestAWipeTakesWhatHasTheClustersIDAndItsTag(t *testing.T) {
 	template := proxmox.Guest{VM: proxmox.VM{ID: 432, Name: "golden", Tags: []string{"blue"}}, Template: true}
-	h := hostWith(t, nil, guest(420, "before", "blue"), guest(421, "blue-cp-1", "blue", "castle"), guest(422, "renamed", "blue"), guest(425, "db"),
+	h := hostWith(t, proxmox.Options{}, guest(420, "before", "blue"), guest(421, "blue-cp-1", "blue", "castle"), guest(422, "renamed", "blue"), guest(425, "db"),
 		guest(426, "green-cp-1", "green"), template, guest(433, "behind", "blue"), guest(500, "other"))
 	told := func(untagged ...int) string {
 		remove, stay, err := h.Condemned(t.Context(), untagged)
@@ -55,7 +55,7 @@ func TestAWipeTakesWhatHasTheClustersIDAndItsTag(t *testing.T) {
 }
 
 func TestAVMIsRemovedAsItWasListed(t *testing.T) {
-	h := hostWith(t, nil, guest(421, "blue-cp-1", "blue"), guest(422, "blue-cp-2", "blue"))
+	h := hostWith(t, proxmox.Options{}, guest(421, "blue-cp-1", "blue"), guest(422, "blue-cp-2", "blue"))
 	ids := func() (ids []int) {
 		vms, err := h.VMs(t.Context())
 		if err != nil {
@@ -93,7 +93,7 @@ func TestAVMIsRemovedAsItWasListed(t *testing.T) {
 func TestALockThatNobodyHoldsIsNamedWithItsCure(t *testing.T) {
 	locked := guest(421, "blue-cp-1", "blue")
 	locked.Running, locked.Config = false, map[string]string{"lock": "backup"}
-	h := hostWith(t, nil, locked)
+	h := hostWith(t, proxmox.Options{}, locked)
 	listed, _, err := h.Condemned(t.Context(), nil)
 	if err != nil || len(listed) != 1 {
 		t.Fatal(listed, err)

@@ -134,10 +134,15 @@ const (
 	InfisicalMoods = "infisical-moods" // how many requests answer 429 or 500 before one succeeds
 	SecretMissing  = "secret-missing"  // name of a secret that Infisical does not hold
 	FluxNoSecret   = "flux-no-secret"  // the Git credentials are refused
+
+	PrivilegeMissing = "privilege-missing" // privileges of Proxmox's, with commas between: the token has them nowhere
+	StorageFull      = "storage-full"      // storage of Proxmox: 1 GiB of it is free, and nothing can be cloned to it
+	ClockSkew        = "clock-skew"        // duration: Proxmox's clock is ahead, or with a minus behind
+	AddressTaken     = "address-taken"     // address: a stranger answers there, at port 22
 )
 
 var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, EtcdAlarm, DHCPDrift, ProxmoxMoods, CloneFails,
-	InfisicalMoods, SecretMissing, FluxNoSecret}
+	InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
 func ParseFaults(texts []string) (Faults, error) {

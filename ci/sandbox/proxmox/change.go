@@ -62,6 +62,9 @@ func (s *Server) prepare(g *guest, params url.Values) (edit, error) {
 	if err := invalid(mistakes); err != nil {
 		return e, err
 	}
+	if err := s.mayChange(g.ID, g.Config, params); err != nil {
+		return e, err
+	}
 	if digest := params.Get("digest"); digest != "" && digest != g.digest() {
 		return e, internal("detected modified configuration - file changed by other user? Try again.")
 	}
@@ -223,7 +226,7 @@ func (s *Server) resize(r *request) (any, error) {
 		if size < v.Bytes {
 			return drive{}, 0, internal("shrinking disks is not supported")
 		}
-		return d, size, nil
+		return d, size, s.acl.check("/storage/"+d.storage(), "Datastore.AllocateSpace")
 	}
 	s.mu.Lock()
 	_, _, err = disk()
@@ -265,6 +268,9 @@ func (s *Server) moveDisk(r *request) (any, error) {
 	}
 	check := func() (drive, error) {
 		if err := s.usable(g); err != nil {
+			return drive{}, err
+		}
+		if err := s.acl.check("/storage/"+target.ID, "Datastore.AllocateSpace"); err != nil {
 			return drive{}, err
 		}
 		d := parseDrive(g.Config[name])

@@ -1,6 +1,7 @@
 package proxmox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,9 @@ func (s *Server) cloneRequest(r *request) (cloning, error) {
 	if err := s.usable(c.source); err != nil {
 		return c, err
 	}
+	if err := s.mayClone(c); err != nil {
+		return c, err
+	}
 	return c, s.vacant(c.id)
 }
 
@@ -153,7 +157,7 @@ func (s *Server) copy(ctx context.Context, w worker, c cloning) error {
 	for _, disk := range disks {
 		w.log("create %s clone of drive %s (%s)", way, disk.Interface, disk.Volume)
 	}
-	if s.profile.Faults.Is(profile.CloneFails, c.id) {
+	if s.profile.Faults.Is(profile.CloneFails, c.id) || s.full(c, disks) {
 		if err := s.profile.Sleep(ctx, delay/3); err != nil {
 			return err
 		}
@@ -174,6 +178,13 @@ func (s *Server) copy(ctx context.Context, w worker, c cloning) error {
 		}
 		g.Config, s.state.Volumes = config, volumes
 		return nil
+	})
+}
+
+// full tells that there is no room for a disk of the clone.
+func (s *Server) full(c cloning, disks []Disk) bool {
+	return slices.ContainsFunc(disks, func(disk Disk) bool {
+		return s.profile.Faults.Is(profile.StorageFull, cmp.Or(c.storage, parseDrive(disk.Volume).storage()))
 	})
 }
 

@@ -252,7 +252,7 @@ func (s *Server) guestList(r *request) (any, error) {
 	defer s.mu.Unlock()
 	list := []map[string]any{}
 	for _, id := range s.guestIDs() {
-		if g := s.state.Guests[id]; g.Node == r.http.PathValue("node") {
+		if g := s.state.Guests[id]; g.Node == r.http.PathValue("node") && s.acl.has(vmPath(id), "VM.Audit") {
 			list = append(list, s.describe(g))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 // What a node tells about itself. No VM is refused for want of it.
@@ -93,10 +95,12 @@ func (s *Server) resources(r *request) (any, error) {
 		return nil, invalid(map[string]string{"type": "value '" + wanted + "' does not have a value in the enumeration 'vm, storage, node, sdn'"})
 	}
 	list := []map[string]any{}
-	// Guests without VM.Audit are left out, silently: PVE/API2/Cluster.pm of pve-manager 8.4.
-	if (wanted == "" || wanted == "vm") && !slices.Contains(s.blind, r.user) {
+	// What the caller must not see is left out, silently: PVE/API2/Cluster.pm of pve-manager 8.4.
+	if wanted == "" || wanted == "vm" {
 		for _, id := range s.guestIDs() {
-			list = append(list, s.guestResource(s.state.Guests[id]))
+			if s.acl.has(vmPath(id), "VM.Audit") {
+				list = append(list, s.guestResource(s.state.Guests[id]))
+			}
 		}
 	}
 	if wanted == "" || wanted == "node" {
@@ -107,21 +111,13 @@ func (s *Server) resources(r *request) (any, error) {
 	if wanted == "" || wanted == "storage" {
 		for _, n := range s.nodes {
 			for _, storage := range s.storages {
-				list = append(list, s.storageResource(n, storage))
+				if s.acl.has("/storage/"+storage.ID, "Datastore.Audit") {
+					list = append(list, s.storageResource(n, storage))
+				}
 			}
 		}
 	}
 	return list, nil
-}
-
-// permissions are the caller's own at a path, those that a token inherits there included: PVE/API2/AccessControl.pm of
-// pve-access-control 8.2. A path without any is left out. The simulator knows of no other privilege than VM.Audit.
-func (s *Server) permissions(r *request) (any, error) {
-	path := r.params.Get("path")
-	if path == "" || slices.Contains(s.blind, r.user) {
-		return map[string]any{}, nil
-	}
-	return map[string]any{path: map[string]int{"VM.Audit": 1}}, nil
 }
 
 // guestResource is a VM among the cluster's resources; s.mu is held.
@@ -157,8 +153,14 @@ func (s *Server) nextID(r *request) (any, error) {
 	return nil, internal("unable to get any free VMID in range [%d, %d]", lowestID, highestID)
 }
 
+// fullRest is what is free of a storage that is full.
+const fullRest = int64(1) << 30
+
 // used is how much of a storage its volumes take; s.mu is held.
 func (s *Server) used(storage Storage) int64 {
+	if s.profile.Faults.Is(profile.StorageFull, storage.ID) {
+		return storage.Bytes - fullRest
+	}
 	var sum int64
 	for id, v := range s.state.Volumes {
 		if strings.HasPrefix(id, storage.ID+":") {
@@ -191,6 +193,9 @@ func (s *Server) storageList(r *request) (any, error) {
 	defer s.mu.Unlock()
 	list := []map[string]any{}
 	for _, storage := range s.storages {
+		if !s.acl.hasAny("/storage/"+storage.ID, "Datastore.Audit", "Datastore.AllocateSpace") {
+			continue // pve-storage, PVE/API2/Storage/Status.pm and Config.pm
+		}
 		shown := s.describeStorage(storage)
 		if r.http.PathValue("node") == "" { // the cluster's configuration, no node's status
 			shown = map[string]any{"storage": storage.ID, "type": storage.Type, "content": storage.Content, "shared": number(storage.Shared)}
@@ -253,9 +258,13 @@ func (s *Server) contentGet(r *request) (any, error) {
 	return map[string]any{"path": path + name, "format": v.Format, "size": v.Bytes, "used": v.Bytes}, nil
 }
 
+// bridgeList leaves out what the caller must not see: PVE/API2/Network.pm of pve-manager 8.4.
 func (s *Server) bridgeList(*request) (any, error) {
 	list := []map[string]any{}
 	for _, bridge := range s.bridges {
+		if !s.acl.hasAny("/sdn/zones/localnetwork/"+bridge, "SDN.Audit", "SDN.Use") {
+			continue
+		}
 		list = append(list, map[string]any{"iface": bridge, "type": "bridge", "active": 1, "autostart": 1, "method": "static"})
 	}
 	return list, nil

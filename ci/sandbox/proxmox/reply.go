@@ -71,7 +71,7 @@ func writeFailure(w http.ResponseWriter, err error) {
 		body["errors"] = answer.fields
 	}
 	encoded, _ := json.Marshal(body) // texts only
-	header := http.Header{"Content-Type": {"application/json;charset=UTF-8"}, "Cache-Control": {"max-age=0"}}
+	header := http.Header{"Content-Type": {"application/json;charset=UTF-8"}, "Cache-Control": {"max-age=0"}, "Date": w.Header()["Date"]}
 	response := http.Response{
 		Status:     fmt.Sprintf("%d %s", answer.code, strings.Join(strings.Fields(answer.message), " ")),
 		StatusCode: answer.code, ProtoMajor: 1, ProtoMinor: 1, Header: header, Close: true,

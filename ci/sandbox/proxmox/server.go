@@ -25,10 +25,11 @@ type Options struct {
 	Profile  profile.Profile // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, CloneFails
 	Machines Machines        // nil: the VMs do nothing
 	Tokens   []string        // "user@realm!name=secret"
-	Blind    []string        // ids of tokens, "user@realm!name", that lack VM.Audit; the others lack nothing
-	Nodes    []Node          // default: one node "pve"
-	Storages []Storage       // default: "local" (dir) and "local-lvm" (lvmthin)
-	Bridges  []string        // default: "vmbr0"
+	// Privileges are what each token has, by path, down to the next path that is listed; nil: all on /. The fault PrivilegeMissing takes some away.
+	Privileges map[string][]string
+	Nodes      []Node    // default: one node "pve"
+	Storages   []Storage // default: "local" (dir) and "local-lvm" (lvmthin)
+	Bridges    []string  // default: "vmbr0"
 }
 
 // Node is a host of the Proxmox cluster. Its first one serves the API.
@@ -56,7 +57,7 @@ type Server struct {
 	storages []Storage
 	bridges  []string
 	access   access
-	blind    []string
+	acl      acl
 	handler  http.Handler
 	booted   time.Time
 
@@ -91,7 +92,7 @@ func New(options Options) (*Server, error) {
 		file: options.File, profile: options.Profile, machines: options.Machines,
 		nodes: options.Nodes, storages: options.Storages, bridges: options.Bridges, booted: time.Now(),
 		access:   access{},
-		blind:    options.Blind,
+		acl:      everything,
 		configs:  keyedLocks{limit: 1},
 		clonings: keyedLocks{limit: clonesAtOnce},
 		told:     map[int]bool{},
@@ -103,6 +104,19 @@ func New(options Options) (*Server, error) {
 			return nil, fmt.Errorf("an API token of the Proxmox simulator is not of the form user@realm!name=secret")
 		}
 		s.access[id] = secret
+	}
+	if options.Privileges != nil {
+		s.acl = options.Privileges
+	}
+	if err := s.acl.known(); err != nil {
+		return nil, err
+	}
+	if missing := options.Profile.Faults[profile.PrivilegeMissing]; missing != "" {
+		lacks := strings.Split(missing, ",")
+		if err := (acl{"/": lacks}).known(); err != nil {
+			return nil, fmt.Errorf("fault %s: %w", profile.PrivilegeMissing, err)
+		}
+		s.acl = s.acl.without(lacks)
 	}
 	if len(s.access) == 0 {
 		return nil, fmt.Errorf("the Proxmox simulator needs an API token: nobody could call it")
@@ -213,7 +227,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		copied.URL = &trimmed
 		r = &copied
 	}
+	w.Header().Set("Date", s.clock().UTC().Format(http.TimeFormat))
 	s.handler.ServeHTTP(w, r)
+}
+
+// defaultSkew is how wrong the host's clock is where the fault does not say.
+const defaultSkew = 10 * time.Minute
+
+// clock is the host's time as its answers have it.
+func (s *Server) clock() time.Time {
+	skew, _ := s.profile.Faults.Duration(profile.ClockSkew, defaultSkew)
+	return time.Now().Add(skew)
 }
 
 // request is an authorised call.
@@ -227,10 +251,10 @@ type handler func(r *request) (any, error)
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	route := func(pattern string, handle handler) {
+	route := func(pattern string, handle handler, asks ...requirement) {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" /api2/json"+path, func(w http.ResponseWriter, r *http.Request) {
-			data, err := s.call(r, handle)
+			data, err := s.call(r, handle, asks)
 			if err != nil {
 				writeFailure(w, err)
 				return
@@ -248,7 +272,7 @@ func (s *Server) routes() http.Handler {
 	})
 
 	route("GET /version", s.version)
-	route("GET /cluster/status", s.clusterStatus)
+	route("GET /cluster/status", s.clusterStatus, allOf("/", "Sys.Audit"))
 	route("GET /cluster/resources", s.resources)
 	route("GET /cluster/nextid", s.nextID)
 	route("GET /cluster/tasks", s.taskList)
@@ -257,44 +281,49 @@ func (s *Server) routes() http.Handler {
 
 	route("GET /nodes", s.nodeList)
 	const node = "/nodes/{node}"
-	route("GET "+node+"/status", s.nodeStatus)
+	route("GET "+node+"/status", s.nodeStatus, allOf(node, "Sys.Audit"))
 	route("GET "+node+"/version", s.version)
 	route("GET "+node+"/network", s.bridgeList)
 	route("GET "+node+"/storage", s.storageList)
-	route("GET "+node+"/storage/{storage}/status", s.storageStatus)
-	route("GET "+node+"/storage/{storage}/content", s.contentList)
-	route("GET "+node+"/storage/{storage}/content/{volume}", s.contentGet)
+	const storage = "/storage/{storage}"
+	readable := oneOf(storage, "Datastore.Audit", "Datastore.AllocateSpace")
+	route("GET "+node+storage+"/status", s.storageStatus, readable)
+	route("GET "+node+storage+"/content", s.contentList, readable)
+	route("GET "+node+storage+"/content/{volume}", s.contentGet, readable)
 	route("GET "+node+"/tasks", s.taskList)
 	route("GET "+node+"/tasks/{upid}/status", s.taskStatus)
 	route("GET "+node+"/tasks/{upid}/log", s.taskLog)
 	route("DELETE "+node+"/tasks/{upid}", s.taskStop)
 
+	const at = "/vms/{vmid}"
+	audit, power, allocate, disk := allOf(at, "VM.Audit"), allOf(at, "VM.PowerMgmt"), allOf(at, "VM.Allocate"), allOf(at, "VM.Config.Disk")
+	change, agent := oneOf(at, configPrivileges...), allOf(at, "VM.Monitor")
 	route("GET "+node+"/qemu", s.guestList)
-	route("POST "+node+"/qemu", s.create)
+	route("POST "+node+"/qemu", s.create, allocate)
 	const vm = node + "/qemu/{vmid}"
-	route("DELETE "+vm, s.destroy)
-	route("GET "+vm+"/status/current", s.guestStatus)
-	route("POST "+vm+"/status/start", s.start)
-	route("POST "+vm+"/status/stop", s.halt("qmstop"))
-	route("POST "+vm+"/status/shutdown", s.halt("qmshutdown"))
-	route("POST "+vm+"/status/reboot", s.restart("qmreboot"))
-	route("POST "+vm+"/status/reset", s.restart("qmreset"))
-	route("GET "+vm+"/config", s.configGet)
-	route("PUT "+vm+"/config", s.configPut)
-	route("POST "+vm+"/config", s.configPost)
-	route("PUT "+vm+"/cloudinit", s.cloudInitRebuild)
-	route("PUT "+vm+"/resize", s.resize)
-	route("POST "+vm+"/move_disk", s.moveDisk)
-	route("POST "+vm+"/clone", s.clone)
-	route("POST "+vm+"/template", s.makeTemplate)
-	route("POST "+vm+"/migrate", s.migrate)
-	route("GET "+vm+"/agent/network-get-interfaces", s.agentInterfaces)
-	route("POST "+vm+"/agent/ping", s.agentPing)
+	route("DELETE "+vm, s.destroy, allocate)
+	route("GET "+vm+"/status/current", s.guestStatus, audit)
+	route("POST "+vm+"/status/start", s.start, power)
+	route("POST "+vm+"/status/stop", s.halt("qmstop"), power)
+	route("POST "+vm+"/status/shutdown", s.halt("qmshutdown"), power)
+	route("POST "+vm+"/status/reboot", s.restart("qmreboot"), power)
+	route("POST "+vm+"/status/reset", s.restart("qmreset"), power)
+	route("GET "+vm+"/config", s.configGet, audit)
+	route("PUT "+vm+"/config", s.configPut, change)
+	route("POST "+vm+"/config", s.configPost, change)
+	route("PUT "+vm+"/cloudinit", s.cloudInitRebuild, allOf(at, "VM.Config.Cloudinit"))
+	route("PUT "+vm+"/resize", s.resize, disk)
+	route("POST "+vm+"/move_disk", s.moveDisk, disk)
+	route("POST "+vm+"/clone", s.clone, allOf(at, "VM.Clone"), allOf("/vms/{newid}", "VM.Allocate"))
+	route("POST "+vm+"/template", s.makeTemplate, allocate)
+	route("POST "+vm+"/migrate", s.migrate, allOf(at, "VM.Migrate"))
+	route("GET "+vm+"/agent/network-get-interfaces", s.agentInterfaces, agent)
+	route("POST "+vm+"/agent/ping", s.agentPing, agent)
 	return mux
 }
 
-// call checks who calls and whether the node is there, and reads the parameters.
-func (s *Server) call(r *http.Request, handle handler) (any, error) {
+// call checks who calls, what that caller may do and whether the node is there, and reads the parameters.
+func (s *Server) call(r *http.Request, handle handler, asks []requirement) (any, error) {
 	user, err := s.access.identify(r)
 	if err != nil {
 		return nil, err
@@ -302,6 +331,12 @@ func (s *Server) call(r *http.Request, handle handler) (any, error) {
 	params, err := parameters(r)
 	if err != nil {
 		return nil, err
+	}
+	asked := &request{http: r, params: params, user: user}
+	for _, ask := range asks {
+		if err := ask(s.acl, asked); err != nil {
+			return nil, err
+		}
 	}
 	if name := r.PathValue("node"); name != "" {
 		at := slices.IndexFunc(s.nodes, func(n Node) bool { return n.Name == name })
@@ -313,7 +348,7 @@ func (s *Server) call(r *http.Request, handle handler) (any, error) {
 			return nil, &failure{code: connectionTimedOut, message: "Connection timed out"}
 		}
 	}
-	return handle(&request{http: r, params: params, user: user})
+	return handle(asked)
 }
 
 // change runs a function under the lock and saves the state unless it returns an error; such a function must change

@@ -25,6 +25,7 @@ import (
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/kube"
@@ -138,6 +139,9 @@ func (w *world) powerOn(ctx context.Context) error {
 	if err := w.serveRegistry(); err != nil {
 		return err
 	}
+	if err := w.serveStranger(); err != nil {
+		return err
+	}
 	return w.serveMachines(ctx)
 }
 
@@ -175,30 +179,30 @@ func (w *world) serveMachines(ctx context.Context) error {
 	}
 	w.onClose(plane.Close)
 	machines := &machines{plane: plane, log: w.log}
-	var hypervisor *proxmox.Server
+	var host *proxmox.Server
 	if machines.fleet, err = talos.New(talos.Options{
 		Profile: w.Profile, Cluster: kubernetes{plane}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),
 		Talos: w.cluster.Talos.Version, Log: w.log,
-		// No machine is on before the hypervisor is there.
-		Stopped: func(id int) { hypervisor.Stopped(id) },
+		// No machine is on before the host is there.
+		Stopped: func(id int) { host.Stopped(id) },
 	}); err != nil {
 		return err
 	}
 	w.onClose(func() { _ = machines.fleet.Close() })
 
-	if hypervisor, err = proxmox.New(proxmox.Options{
+	if host, err = proxmox.New(proxmox.Options{
 		File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
-		Nodes: w.hosts(),
+		Nodes: w.hosts(), Privileges: map[string][]string{"/": hypervisor.Privileges()},
 	}); err != nil {
 		return err
 	}
-	w.onClose(hypervisor.Close)
-	if err := hypervisor.Seed(w.guests()...); err != nil {
+	w.onClose(host.Close)
+	if err := host.Seed(w.guests()...); err != nil {
 		return err
 	}
 	_, err = os.Stat(filepath.Join(w.Dir, "kubernetes", "etcd"))
-	hypervisor.Resume()
-	if err := machines.awake(ctx, hypervisor.Running(), err == nil); err != nil {
+	host.Resume()
+	if err := machines.awake(ctx, host.Running(), err == nil); err != nil {
 		return err
 	}
 	if err := plane.DropLeases(ctx); err != nil {
@@ -208,7 +212,7 @@ func (w *world) serveMachines(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.serve(w.places.proxmox, certificate, hypervisor.HTTP())
+	return w.serve(w.places.proxmox, certificate, host.HTTP())
 }
 
 // proxmoxCertificate is signed by an authority that stands beside the description, which names it: Proxmox has one of its own.
