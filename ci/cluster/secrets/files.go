@@ -78,11 +78,13 @@ func (f files) all() (map[string]string, []Problem) {
 	var problems []Problem
 	for _, file := range f {
 		if file.absent {
-			problems = append(problems, Problem{Name: file.name, Source: SourceSOPS, Text: file.name + " is named in secrets.sops and does not exist"})
+			problems = append(problems, Problem{Name: file.name, Source: SourceSOPS, Text: file.name + " is named in secrets.sops and does not exist",
+				Fix: "make the file, or take its name out of secrets.sops"})
 		}
 		for _, name := range slices.Sorted(maps.Keys(file.values)) {
 			if other, twice := first[name]; twice {
-				problems = append(problems, Problem{Name: name, Source: SourceSOPS, Text: fmt.Sprintf("%s stands in both %s and %s: remove it from one", name, other, file.name)})
+				problems = append(problems, Problem{Name: name, Source: SourceSOPS, Text: fmt.Sprintf("%s stands in both %s and %s: remove it from one", name, other, file.name),
+					Fix: fmt.Sprintf("remove it with \"sops edit %s\"", file.name)})
 				continue
 			}
 			first[name], all[name] = file.name, file.values[name]
@@ -91,8 +93,8 @@ func (f files) all() (map[string]string, []Problem) {
 	return all, problems
 }
 
-// where says how a secret that is needed gets into one of the files.
-func (f files) where(n need) string {
+// where says in which files a secret that is needed is looked for, and how it gets into one.
+func (f files) where(n need) (at, fix string) {
 	var names []string
 	first := ""
 	for _, file := range f {
@@ -101,11 +103,11 @@ func (f files) where(n need) string {
 			first = file.name
 		}
 	}
-	at := strings.Join(names, " or ")
+	at = strings.Join(names, " or ")
 	if n.make != "" {
-		return at + ": " + n.make
+		return at, n.make
 	}
-	return fmt.Sprintf("%s: set it with \"sops edit %s\"", at, first)
+	return at, fmt.Sprintf("set it with \"sops edit %s\"", first)
 }
 
 // Names are those of the secrets in a SOPS file, and whom it is encrypted to.

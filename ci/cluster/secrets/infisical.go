@@ -42,8 +42,8 @@ func (p place) String() string {
 	return fmt.Sprintf("Infisical (%s), project %s, environment %s, path %s", p.url, project, p.environment, p.path)
 }
 
-// where says how a secret that is needed gets there.
-func (p place) where(need) string { return fmt.Sprintf("%s: add it there", p) }
+// where says where a secret that is needed is looked for, and how it gets there.
+func (p place) where(need) (at, fix string) { return p.String(), "add it there" }
 
 // pace is how long one operation is tried.
 type pace struct {

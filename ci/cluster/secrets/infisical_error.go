@@ -32,7 +32,7 @@ func (e *InfisicalError) Error() string {
 	if e.Tries > 1 || e.ended != nil {
 		fmt.Fprintf(&text, ", after %d tries in %s", e.Tries, e.Elapsed.Round(100*time.Millisecond))
 	}
-	if fix := e.fix(); fix != "" {
+	if fix := e.Fix(); fix != "" {
 		text.WriteString("; " + fix)
 	}
 	return text.String()
@@ -51,7 +51,8 @@ func (e *InfisicalError) what() string {
 	}
 }
 
-func (e *InfisicalError) fix() string {
+// Fix is what to do; empty where nothing is known to help.
+func (e *InfisicalError) Fix() string {
 	switch {
 	case errors.Is(e.ended, context.Canceled):
 		return "interrupted"

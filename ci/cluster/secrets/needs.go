@@ -89,9 +89,11 @@ type Problem struct {
 	Name   string
 	Source string // SourceSOPS or SourceInfisical
 	Text   string // one line: what is wrong, where it is looked for, how to mend it
+	Fix    string // the last of these alone
 }
 
-func (n needs) problems(values map[string]string, source string, where func(need) string) []Problem {
+// problems are those of one source. where says where in it a secret is looked for, and how it gets there.
+func (n needs) problems(values map[string]string, source string, where func(need) (at, fix string)) []Problem {
 	var problems []Problem
 	for _, wanted := range n {
 		if wanted.source != source {
@@ -113,8 +115,9 @@ func (n needs) problems(values map[string]string, source string, where func(need
 			}
 		}
 		if wrong != "" {
-			problems = append(problems, Problem{Name: wanted.name, Source: source,
-				Text: fmt.Sprintf("%s %s in %s (%s)", wanted.name, wrong, where(wanted), wanted.what)})
+			at, fix := where(wanted)
+			problems = append(problems, Problem{Name: wanted.name, Source: source, Fix: fix,
+				Text: fmt.Sprintf("%s %s in %s: %s (%s)", wanted.name, wrong, at, fix, wanted.what)})
 		}
 	}
 	return problems

@@ -27,6 +27,7 @@ type Seen struct {
 	State  string `json:"state"`
 	// Problem is what is wrong with it, and how to mend it.
 	Problem string `json:"problem,omitempty"`
+	Fix     string `json:"fix,omitempty"` // the latter alone
 }
 
 // States of a secret.
@@ -41,8 +42,22 @@ const (
 
 // Look asks all sources of a cluster, and goes on where one cannot be read. It changes nothing, and no value is in what it gives.
 func Look(ctx context.Context, c *description.Cluster, in Inputs) *Survey {
+	return Open(ctx, c, in).Survey
+}
+
+// Opened is what could be read of a cluster's sources.
+type Opened struct {
+	*Survey
+	Values    *Values // all that are there, whether they are enough or not
+	Files     error   // why a SOPS file cannot be read, a line for each
+	Infisical error   // why Infisical cannot; nil where the cluster has none
+}
+
+// Open is Look with the values, complete or not, and with the reasons why a source could not be read.
+func Open(ctx context.Context, c *description.Cluster, in Inputs) *Opened {
 	files := openFiles(c, in)
 	survey := &Survey{Cluster: c.Name}
+	opened := &Opened{Survey: survey, Values: NewValues(), Files: files.err()}
 	for _, file := range files {
 		if file.err != nil {
 			survey.Unread = append(survey.Unread, file.err.Error())
@@ -58,24 +73,24 @@ func Look(ctx context.Context, c *description.Cluster, in Inputs) *Survey {
 	var at place
 	if c.Secrets.Infisical.Has() {
 		at = placeOf(c)
-		var err error
-		if remote, err = lookInto(ctx, at, local, in); err != nil {
-			survey.Unread = append(survey.Unread, err.Error())
+		if remote, opened.Infisical = lookInto(ctx, at, local, in); opened.Infisical != nil {
+			survey.Unread = append(survey.Unread, opened.Infisical.Error())
 			unread[SourceInfisical] = true
 		}
-		learn(remote)
+		opened.Values.Add(remote, SourceInfisical)
 		known = append(known, wanted.problems(remote, SourceInfisical, at.where)...)
 		wanted = append(wanted,
 			need{name: AdminKubeconfig, source: SourceInfisical, what: "an administrator's kubeconfig, kept by create", optional: true},
 			need{name: AdminTalosconfig, source: SourceInfisical, what: "an administrator's talosconfig, kept by create", optional: true})
 	}
+	opened.Values.Add(local, SourceSOPS) // these win
 	values := map[string]map[string]string{SourceSOPS: local, SourceInfisical: remote}
 	for _, n := range wanted {
 		survey.Secrets = append(survey.Secrets, n.seen(values, unread[n.source], known, files, at))
 	}
 	survey.rest(wanted, values, files, at)
 	for _, problem := range doubled {
-		survey.Secrets = append(survey.Secrets, Seen{Name: problem.Name, Source: SourceSOPS, Where: files.of(problem.Name), State: StateUnfit, Problem: problem.Text})
+		survey.Secrets = append(survey.Secrets, Seen{Name: problem.Name, Source: SourceSOPS, Where: files.of(problem.Name), State: StateUnfit, Problem: problem.Text, Fix: problem.Fix})
 	}
 	slices.SortStableFunc(survey.Secrets, func(a, b Seen) int {
 		if a.Source != b.Source {
@@ -83,7 +98,7 @@ func Look(ctx context.Context, c *description.Cluster, in Inputs) *Survey {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return survey
+	return opened
 }
 
 // lookInto reads a cluster's path in Infisical with the client of the SOPS files.
@@ -115,7 +130,7 @@ func (n need) seen(values map[string]map[string]string, unread bool, known []Pro
 		seen.State = StateUnfit
 	}
 	if i >= 0 && seen.State != StateUnknown {
-		seen.Problem = known[i].Text
+		seen.Problem, seen.Fix = known[i].Text, known[i].Fix
 	}
 	return seen
 }
