@@ -37,7 +37,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		defer done()
-		access, err := cluster.SecretsLayer(ctx, record, true)
+		access, err := cluster.SecretsLayer(ctx, record, true, nil)
 		if err != nil {
 			return err
 		}

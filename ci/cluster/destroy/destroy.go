@@ -47,7 +47,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		defer done()
-		access, err := cluster.SecretsLayer(ctx, record, false)
+		access, err := cluster.SecretsLayer(ctx, record, false, nil)
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (c *Cluster) OpenStates(ctx context.Context) (*Access, state.Store, error) 
 	if err := c.Load(); err != nil {
 		return nil, state.Store{}, err
 	}
-	if err := c.statesAreKept(); err != nil {
+	if err := c.StatesAreKept(); err != nil {
 		return nil, state.Store{}, err
 	}
 	access, err := c.Resolve(ctx, false)
@@ -73,46 +73,72 @@ func (c *Cluster) OpenStates(ctx context.Context) (*Access, state.Store, error) 
 // and with keep stored there; without Infisical they are in the SOPS files or nothing is resolved. Both happens before anything
 // is built that would be lost without them.
 func (c *Cluster) Resolve(ctx context.Context, keep bool) (*Access, error) {
+	access, _, err := c.resolve(ctx, keep, nil)
+	return access, err
+}
+
+// Look looks at what a run stands on, beside its reading of the secrets, and says what speaks against it. values waits for the secrets;
+// they are nil where they could not be had.
+type Look func(ctx context.Context, values func() *secrets.Values) error
+
+// resolve is Resolve that makes nothing where something speaks against the run: then there is no access, and objection says what.
+func (c *Cluster) resolve(ctx context.Context, keep bool, look Look) (access *Access, objection, err error) {
 	// A second or two of a processor's time, which Infisical's answers take anyway.
 	machines := sync.OnceValues(func() ([]byte, error) { return machineconfig.NewSecrets(c.Description) })
 	if keep && c.Description.Secrets.Infisical.Has() {
 		go machines() // its error is found when they are asked for
 	}
-	values, err := secrets.Resolve(ctx, c.Description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})
-	if err != nil {
-		return nil, err
+	values, objection, err := c.read(ctx, look)
+	if objection != nil || err != nil {
+		return nil, objection, err
 	}
 	text, has := values.Get(secrets.TalosSecrets)
 	if !has {
 		made, err := machines()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		text = string(made)
 		if keep {
 			if text, err = values.Establish(ctx, secrets.TalosSecrets, text); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
-	return newAccess(c.Description, values, text)
+	access, err = newAccess(c.Description, values, text)
+	return access, nil, err
+}
+
+// read gets the secrets, and looks meanwhile.
+func (c *Cluster) read(ctx context.Context, look Look) (values *secrets.Values, objection, err error) {
+	in := secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey}
+	if look == nil {
+		values, err = secrets.Resolve(ctx, c.Description, in)
+		return values, nil, err
+	}
+	read, looked := make(chan struct{}), make(chan error, 1)
+	go func() {
+		looked <- look(ctx, func() *secrets.Values {
+			<-read
+			return values
+		})
+	}()
+	values, err = secrets.Resolve(ctx, c.Description, in)
+	close(read)
+	return values, <-looked, err
 }
 
 // Hypervisor is the cluster's Proxmox, to be closed when done.
 func (c *Cluster) Hypervisor(access *Access) *hypervisor.Hypervisor {
-	token, _ := access.Values.Get(secrets.ProxmoxAPIToken)
-	return hypervisor.Open(c.Description, c.roots, token)
+	return c.Proxmox(access.Values)
 }
 
 // States are the layers' states.
 func (c *Cluster) States(access *Access) (state.Store, error) {
 	environment, err := c.environment(access, os.DevNull)
-	key, _ := access.Values.Get(secrets.AWSAccessKeyID)
-	secret, _ := access.Values.Get(secrets.AWSSecretAccessKey)
-	return state.Store{
-		Cluster: c.Description, Folder: c.State, Tofu: c.Tools.Tofu, Environment: environment,
-		Bucket: state.Bucket(c.Description, key, secret),
-	}, err
+	states := c.StateFiles(access.Values)
+	states.Tofu, states.Environment = c.Tools.Tofu, environment
+	return states, err
 }
 
 // Machines is access to the machines' API, to be closed when done.

@@ -16,12 +16,21 @@ func (c *Cluster) Alone() (*hypervisor.Hypervisor, state.Store, error) {
 	if err != nil {
 		return nil, state.Store{}, err
 	}
-	token, has := values.Get(secrets.ProxmoxAPIToken)
-	if !has {
+	if _, has := values.Get(secrets.ProxmoxAPIToken); !has {
 		return nil, state.Store{}, fmt.Errorf("%s is missing in %s", secrets.ProxmoxAPIToken, strings.Join(c.Description.Secrets.SOPS, ", "))
 	}
+	return c.Proxmox(values), c.StateFiles(values), nil
+}
+
+// Proxmox is the cluster's, to be closed when done, by the token that is among these secrets.
+func (c *Cluster) Proxmox(values *secrets.Values) *hypervisor.Hypervisor {
+	token, _ := values.Get(secrets.ProxmoxAPIToken)
+	return hypervisor.Open(c.Description, c.roots, token)
+}
+
+// StateFiles are the layers' states as files, which cannot be decrypted, by the keys of a store that are among these secrets.
+func (c *Cluster) StateFiles(values *secrets.Values) state.Store {
 	key, _ := values.Get(secrets.AWSAccessKeyID)
 	secret, _ := values.Get(secrets.AWSSecretAccessKey)
-	states := state.Store{Cluster: c.Description, Folder: c.State, Bucket: state.Bucket(c.Description, key, secret)}
-	return hypervisor.Open(c.Description, c.roots, token), states, nil
+	return state.Store{Cluster: c.Description, Folder: c.State, Bucket: state.Bucket(c.Description, key, secret)}
 }

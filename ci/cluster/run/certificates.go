@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
 )
@@ -39,10 +40,21 @@ func (c *Cluster) VerifyProxmox(ctx context.Context) (done func(), err error) {
 	return c.writeCertificates(certificates)
 }
 
+// CheckCertificate is VerifyProxmox for who runs no tools.
+func (c *Cluster) CheckCertificate(ctx context.Context) error {
+	_, err := hypervisor.Verify(ctx, c.Description, c.roots, nil)
+	return err
+}
+
+// ProxmoxClock is the time that Proxmox has.
+func (c *Cluster) ProxmoxClock(ctx context.Context) (time.Time, error) {
+	return hypervisor.Clock(ctx, c.Description, c.roots)
+}
+
 // writeCertificates makes the file of VariableCertificates: the system's authorities and these. SSL_CERT_FILE takes the place of the
 // system's file, whose content is therefore in it; what is in SSL_CERT_DIR, or in the folders that it stands for, Go reads beside it.
 func (c *Cluster) writeCertificates(certificates []byte) (done func(), err error) {
-	system, err := systemAuthorities()
+	system, err := SystemAuthorities()
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +74,8 @@ func (c *Cluster) writeCertificates(certificates []byte) (done func(), err error
 	return done, nil
 }
 
-// systemAuthorities are those that Go would read from a file.
-func systemAuthorities() ([]byte, error) {
+// SystemAuthorities are those that Go would read from a file.
+func SystemAuthorities() ([]byte, error) {
 	files := systemCertificates
 	if named := os.Getenv("SSL_CERT_FILE"); named != "" {
 		files = []string{named}

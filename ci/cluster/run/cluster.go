@@ -63,9 +63,9 @@ func (c *Cluster) Load() error {
 	return os.MkdirAll(c.State, 0o700)
 }
 
-// statesAreKept refuses to work on the states of a real cluster that are local, unless the caller has accepted that: what Dagger calls a
+// StatesAreKept refuses to work on the states of a real cluster that are local, unless the caller has accepted that: what Dagger calls a
 // volume depends on how the module was addressed, so that a clone, a URL and another engine each see states of their own.
-func (c *Cluster) statesAreKept() error {
+func (c *Cluster) StatesAreKept() error {
 	if c.Description.State.Backend != description.StateLocal || c.Description.Platform == description.PlatformSandbox || c.LocalStates {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (f *Failure) Unwrap() error { return f.err }
 // Execute runs a command as one run: locked, its steps shown as they happen, its time line written also when it failed, as it is
 // in the result then.
 func (c *Cluster) Execute(ctx context.Context, command string, do func(context.Context, *Record) error) (*Result, error) {
-	if err := c.statesAreKept(); err != nil {
+	if err := c.StatesAreKept(); err != nil {
 		return nil, err
 	}
 	record, err := c.begin(command)
@@ -81,26 +81,32 @@ func (c *Cluster) resume(command string) string {
 	return fmt.Sprintf("to go on where it stopped: dagger call %s %s", command, strings.Join(append([]string{arguments}, c.Flags...), " "))
 }
 
-// SecretsLayer is the part of the first layer that happens in memory; its unit records only what was found.
-func (c *Cluster) SecretsLayer(ctx context.Context, record *Record, keep bool) (*Access, error) {
+// SecretsLayer is the part of the first layer that happens in memory; its unit records only what was found. Where look, which may be nil,
+// says what speaks against the run, it ends before anything was changed.
+func (c *Cluster) SecretsLayer(ctx context.Context, record *Record, keep bool, look Look) (*Access, error) {
 	event := timeline.Event{Kind: timeline.KindLayer, Cluster: c.Description.Name, Layer: layers.Secrets, Phase: timeline.PhaseStart}
 	if err := record.Log.Append(event); err != nil {
 		return nil, err
 	}
-	access, err := c.Resolve(ctx, keep)
-	if err == nil {
+	access, objection, err := c.resolve(ctx, keep, look)
+	if err == nil && objection == nil {
 		err = c.lockStates(ctx, record, access)
 	}
-	if err == nil {
+	layer := layers.Secrets
+	switch {
+	case err == nil && objection == nil:
 		return access, nil
+	case err == nil:
+		layer = "" // it is not the secrets that failed
 	}
+	err = errors.Join(err, objection)
 	event.Phase, event.Result, event.Cause = timeline.PhaseEnd, timeline.ResultFailed, err.Error()
-	return nil, errors.Join(&Failure{Layer: layers.Secrets, Cause: err.Error(), Resume: c.resume(record.Command), err: err}, record.Log.Append(event))
+	return nil, errors.Join(&Failure{Layer: layer, Cause: err.Error(), Resume: c.resume(record.Command), err: err}, record.Log.Append(event))
 }
 
 // SecretsAlone is SecretsLayer for a run in which the layer's unit has nothing to record.
 func (c *Cluster) SecretsAlone(ctx context.Context, record *Record) (*Access, error) {
-	access, err := c.SecretsLayer(ctx, record, false)
+	access, err := c.SecretsLayer(ctx, record, false, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -141,12 +141,12 @@ func insecureClient(address string, asked *atomic.Bool) (*client.Client, error) 
 		}))...)
 }
 
-// connection is the dialling common to both ways in. gRPC would read the proxy's environment once per process; dial reads
+// connection is the dialling common to both ways in. gRPC would read the proxy's environment once per process; Reach reads
 // it at each connection.
 func connection(address string, options ...client.OptionFunc) []client.OptionFunc {
 	return append(options,
 		client.WithDefaultGRPCDialOptions(),
-		client.WithGRPCDialOptions(grpc.WithContextDialer(dial), grpc.WithConnectParams(grpc.ConnectParams{
+		client.WithGRPCDialOptions(grpc.WithContextDialer(Reach), grpc.WithConnectParams(grpc.ConnectParams{
 			// A machine that boots refuses connections for a minute; gRPC's usual backoff would then look away for as long.
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.1, MaxDelay: 200 * time.Millisecond},
 			MinConnectTimeout: 2 * time.Second,

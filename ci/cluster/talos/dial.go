@@ -7,10 +7,10 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client/dialer"
 )
 
-// dial connects through the proxy that the environment names, and keeps to the context's deadline also while the proxy is
+// Reach connects through the proxy that the environment names, and keeps to the context's deadline also while the proxy is
 // silent. machinery's own dialer waits for the proxy's answer without one, and a proxy that meets a machine just as it
 // restarts can take minutes to give up: all that time nothing else would be tried.
-func dial(ctx context.Context, address string) (net.Conn, error) {
+func Reach(ctx context.Context, address string) (net.Conn, error) {
 	type result struct {
 		connection net.Conn
 		err        error

@@ -19,7 +19,7 @@ func TestASilentProxyDoesNotHoldAConnectionUp(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := dial(ctx, "192.0.2.1:50000")
+		_, err := Reach(ctx, "192.0.2.1:50000")
 		ended <- err
 	}()
 	select {

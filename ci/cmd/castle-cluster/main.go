@@ -16,7 +16,7 @@ func main() {
 	run.LearnEnvironment()
 	var c clusterFlags
 	verbs := []*cobra.Command{
-		c.validate(), c.describe(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.nuclearWipe(), c.removeNode(), c.timeline(), c.forget(),
+		c.validate(), c.describe(), c.doctor(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.nuclearWipe(), c.removeNode(), c.timeline(), c.forget(),
 		c.stateList(), c.stateShow(), c.stateUnlock(), c.stateRestore(), c.stateExport(), c.stateImport(), c.stateMigrate(),
 		c.secretsInit(), c.secretsAgeKey(), c.secretsRotateAge(),
 		c.secretsLook("secrets-check", "Name every secret that is missing or unfit", sources.Check),

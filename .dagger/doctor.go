@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Doctor looks whether a cluster can be created, and what is wrong with what it
+// stands on: programs, secrets, Proxmox's certificate, token and privileges,
+// hosts, storage, template, VM ids, addresses, names, clocks, the GitOps
+// repository, the store of the states. All rows are looked at at the same time,
+// each that is not well says what to type or do, and nothing is changed.
+//
+// A row that has failed fails the call; a warning does not.
+//
+// +cache="never"
+func (m *Castle) Doctor(
+	ctx context.Context,
+	// The cluster.
+	cluster string,
+	// The folder with the layers and the clusters, or a repository that holds it.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	terragrunt *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
+	// file:PATH). Default: for a sandbox its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// The token that publish-blog pushes to the GitOps repository with. Without it
+	// the cluster's own, which needs to read only, is tried.
+	// +optional
+	gitToken *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
+	// What is wrong in the sandbox, such as privilege-missing=VM.Clone; several
+	// times.
+	// +optional
+	fault []string,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (string, error) {
+	return m.Cluster(cluster, terragrunt, ageKey, timeScale, fault).Doctor(ctx, gitToken, format)
+}
+
+// Doctor looks whether the cluster can be created, and what is wrong with what
+// it stands on.
+//
+// +cache="never"
+func (c *Cluster) Doctor(
+	ctx context.Context,
+	// The token that publish-blog pushes to the GitOps repository with. Without it
+	// the cluster's own, which needs to read only, is tried.
+	// +optional
+	gitToken *dagger.Secret,
+	// How the result is written.
+	// +default="TEXT"
+	format Format,
+) (_ string, err error) {
+	defer ended("doctor", format, &err)
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	if gitToken == nil {
+		world, err := d.ownWorld(ctx)
+		if err != nil {
+			return "", err
+		}
+		if world != nil {
+			gitToken = dag.SetSecret("castle-"+d.name+"-git-token", world.Git.Token)
+		}
+	}
+	container, err := d.container(ctx)
+	if err != nil {
+		return "", err
+	}
+	container, _ = gitAccess{token: gitToken}.attach(container)
+	text, err := container.WithExec(d.args("doctor", "--format="+string(format))).Stdout(ctx)
+	return text, plain(err)
+}
