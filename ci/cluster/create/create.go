@@ -1,5 +1,6 @@
-// Package create brings a cluster up, or on from where an earlier run ended: its secrets, then all layers, while the machines
-// pull the layers' images ahead, and its administrator's credentials into Infisical. It leaves alone what is there and as described.
+// Package create brings a cluster up, or on from where an earlier run ended: its secrets, while what the cluster stands on is looked at,
+// then all layers, while the machines pull the layers' images ahead, and its administrator's credentials into Infisical. It leaves alone
+// what is there and as described.
 package create
 
 import (
@@ -8,11 +9,13 @@ import (
 	"maps"
 	"slices"
 
+	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/restart"
 	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/secrets"
 )
 
 // Options say how.
@@ -32,15 +35,17 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if err := charts.CheckDownloads(cluster.Tools.Charts, cluster.State); err != nil {
 			return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
 		}
+		access, err := cluster.SecretsLayer(ctx, record, true, func(ctx context.Context, values func() *secrets.Values) error {
+			return checks.Blocking(ctx, cluster, values)
+		})
+		if err != nil {
+			return err
+		}
 		done, err := cluster.VerifyProxmox(ctx)
 		if err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		defer done()
-		access, err := cluster.SecretsLayer(ctx, record, true, nil)
-		if err != nil {
-			return err
-		}
 		if err := begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
 			if errors.As(err, new(*run.Failure)) {
 				return err

@@ -23,7 +23,7 @@ func TestSomebodyElsesVMAtTheIDOfANodeIsLeftAlone(t *testing.T) {
 	w.on()
 	before := w.vms()
 	for _, command := range [][]string{{"create"}, {"destroy", "--confirm=sandbox"}} {
-		w.castle(command...).failsWith("layer platform failed", `VM 525 on pve is "db" without the cluster's tag, not sandbox-worker-2`, "nothing was changed")
+		w.castle(command...).failsWith(`VM 525 on pve is "db" without the cluster's tag, not sandbox-worker-2`, "nothing was changed")
 		if got := w.vms(); !slices.Equal(got, before) {
 			t.Errorf("%s: Proxmox had %+v and has %+v", command[0], before, got)
 		}
@@ -60,7 +60,7 @@ func TestSomebodyElsesVMInTheOneOfANodeIsLeftAlone(t *testing.T) {
 		t.Fatalf("Proxmox has %+v", before)
 	}
 	for _, command := range [][]string{{"create"}, {"destroy", "--confirm=sandbox"}} {
-		w.castle(command...).failsWith("layer platform failed", `VM 525 on pve is "db" without the cluster's tag`, "nothing was changed")
+		w.castle(command...).failsWith(`VM 525 on pve is "db" without the cluster's tag`, "nothing was changed")
 		if got := w.vms(); !slices.Equal(got, before) {
 			t.Errorf("%s: Proxmox had %+v and has %+v", command[0], before, got)
 		}
