@@ -67,10 +67,13 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 }
 
 func (d *destruction) execute(ctx context.Context) error {
+	// A token that cannot remove the machines is known before what runs on them is gone.
+	if err := d.mayRemove(ctx); err != nil {
+		return d.cluster.PlatformFailure(ctx, d.record, err)
+	}
 	if err := d.cluster.RemoveUnfinished(ctx, d.record, d.access); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
-	// With this the API token is known to be good before anything is removed that was ever done.
 	if _, err := d.cluster.OwnVMs(ctx, d.access); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
@@ -98,6 +101,12 @@ func (d *destruction) execute(ctx context.Context) error {
 		return err
 	}
 	return hypervisor.ForgetUnfinished(d.cluster.State)
+}
+
+func (d *destruction) mayRemove(ctx context.Context) error {
+	machines := d.cluster.Hypervisor(d.access)
+	defer machines.Close()
+	return machines.MayRemove(ctx)
 }
 
 // proof looks whether destroy has done what it promises.

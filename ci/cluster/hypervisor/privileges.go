@@ -24,7 +24,7 @@ var needed = []struct {
 	paths      func(*description.Cluster) []string
 }{
 	{[]string{"VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk", "VM.Config.HWType",
-		"VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt"}, "the nodes' VMs", nodePaths},
+		"VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt"}, onNodes, nodePaths},
 	{[]string{"VM.Audit", "VM.Clone"}, "the template", func(c *description.Cluster) []string {
 		return []string{fmt.Sprintf("/vms/%d", c.Proxmox.Template)}
 	}},
@@ -44,6 +44,7 @@ var needed = []struct {
 }
 
 const (
+	onNodes      = "the nodes' VMs"
 	useBridge    = "SDN.Use"
 	localBridges = "/sdn/zones/localnetwork/"
 )
@@ -117,6 +118,27 @@ func (h *Hypervisor) Lacking(ctx context.Context) (lacks []Lack, all bool, err e
 		lacks = slices.DeleteFunc(lacks, func(lack Lack) bool { return lack.Privilege == useBridge })
 	}
 	return lacks, all, nil
+}
+
+// removal are the privileges that it takes to stop a VM and to remove it with its disks.
+var removal = []string{"VM.Allocate", "VM.Audit", "VM.PowerMgmt"}
+
+// MayRemove fails where the token must not remove the nodes' VMs, and names what it lacks for that.
+func (h *Hypervisor) MayRemove(ctx context.Context) error {
+	lacks, _, err := h.Lacking(ctx)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, lack := range lacks {
+		if slices.Contains(removal, lack.Privilege) && lack.What == onNodes {
+			missing = append(missing, lack.String())
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("nothing was removed: the Proxmox token must not remove the VMs, since it lacks %s; doctor says what to type", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // held are the token's privileges on all paths that are needed. Proxmox works out what a path inherits.

@@ -42,6 +42,20 @@ func TestAPrivilegeThatIsMissingIsNamedWithItsPath(t *testing.T) {
 	}
 }
 
+func TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes(t *testing.T) {
+	without := func(privilege string) *Hypervisor {
+		held := slices.DeleteFunc(Privileges(), func(p string) bool { return p == privilege })
+		return hostWith(t, proxmox.Options{Privileges: map[string][]string{"/": held}})
+	}
+	if err := without("VM.Clone").MayRemove(t.Context()); err != nil {
+		t.Errorf("without VM.Clone: %v", err)
+	}
+	want := "since it lacks VM.PowerMgmt on /vms/421, /vms/422, /vms/423, /vms/424, /vms/425 (the nodes' VMs)"
+	if err := without("VM.PowerMgmt").MayRemove(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("without VM.PowerMgmt: %v", err)
+	}
+}
+
 // The role that the README has people make is what castle asks for, neither more nor less.
 func TestTheREADMEsRoleHasThePrivileges(t *testing.T) {
 	text, err := os.ReadFile("../../../README.md")

@@ -111,6 +111,9 @@ func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, machine
 	if lockErr == nil {
 		defer func() { _ = free() }() // the next run from here frees it, too
 	}
+	if err := machines.MayRemove(ctx); err != nil {
+		return err
+	}
 	if err := removeAll(ctx, cluster, record, machines, report.condemned); err != nil {
 		return err
 	}

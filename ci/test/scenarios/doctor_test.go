@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -100,6 +101,17 @@ func TestDoctorNamesAllThatIsWrong(t *testing.T) {
 	w.allIsOK()
 	w.castle("create").succeeds()
 	w.allIsOK()
+
+	// A token that must not remove the machines is known before anything on them is gone.
+	w.off(syscall.SIGTERM)
+	w.on("privilege-missing=VM.Allocate")
+	vms := w.vms()
+	w.castle("destroy", "--confirm=sandbox").failsWith("nothing was removed: the Proxmox token must not remove the VMs, since it lacks VM.Allocate on /vms/521, /vms/522", resumes)
+	if got := w.vms(); !slices.Equal(got, vms) {
+		t.Errorf("Proxmox had %+v and has %+v", vms, got)
+	}
+	w.off(syscall.SIGTERM)
+	w.on()
 	w.castle("destroy", "--confirm=sandbox").succeeds()
 	w.allIsOK()
 	w.leaksNothing()
