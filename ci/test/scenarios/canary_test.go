@@ -160,7 +160,7 @@ func leaves(name string, value any, into map[string]string) {
 }
 
 // leaksNothing searches all that castle has printed and left behind for the world's secrets, and for the administrator's
-// keys that were overheard. Then it plants each of them, to see that the search would have found it.
+// keys that were overheard. A file beside these holds each of them, to see that the search finds it.
 func (w *world) leaksNothing(heard ...*overheard) {
 	w.t.Helper()
 	canaries := w.canaries()
@@ -173,12 +173,6 @@ func (w *world) leaksNothing(heard ...*overheard) {
 	if len(canaries) < 15 {
 		w.t.Errorf("only %d canaries: %v", len(canaries), slices.Sorted(maps.Keys(canaries)))
 	}
-	found := w.search(canaries)
-	for name, places := range found.Leaks {
-		w.t.Errorf("%s is in %v", name, places)
-	}
-	w.t.Logf("%d canaries in %d places: %d hits", len(canaries), found.Places, len(found.Leaks))
-
 	planted := filepath.Join(w.state(), "planted.json.gz")
 	data, err := json.Marshal(canaries)
 	var packed bytes.Buffer
@@ -190,12 +184,18 @@ func (w *world) leaksNothing(heard ...*overheard) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	found = w.search(canaries)
+	found, hits := w.search(canaries), 0
 	for name := range canaries {
-		if len(found.Leaks[name]) == 0 {
+		leaks := slices.DeleteFunc(slices.Clone(found.Leaks[name]), func(place string) bool { return strings.HasPrefix(place, planted+"!") })
+		if len(leaks) > 0 {
+			w.t.Errorf("%s is in %v", name, leaks)
+			hits++
+		}
+		if len(leaks) == len(found.Leaks[name]) {
 			w.t.Errorf("the search does not find %s where it is", name)
 		}
 	}
+	w.t.Logf("%d canaries in %d places: %d hits", len(canaries), found.Places, hits)
 	if err := os.Remove(planted); err != nil {
 		w.t.Fatal(err)
 	}
