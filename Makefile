@@ -70,7 +70,7 @@ drill: castle ## All scenarios of the proving ground, of which make test leaves 
 	@scripts/drill.sh $(castle) $(cache)
 
 .PHONY: interruptions
-interruptions: castle ## Interrupt create N=200 times at random instants; each time the next create has to end with the same cluster
+interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun
 	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED)
 
 .PHONY: test-s3

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Interrupts create at random instants: interruptions.sh CASTLE CACHE NUMBER SEED.
+# Interrupts create, destroy and nuclear-wipe at random instants: interruptions.sh CASTLE CACHE NUMBER SEED.
 # The rows at the end are those of docs/reliability.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ unset TF_CLI_CONFIG_FILE
 scripts/tools.sh "$CASTLE" "$CASTLE_CACHE" >/dev/null
 log=$(mktemp)
 status=0
-go test -count=1 -timeout 12h -parallel 2 -v -run TestCreateGoesOnAfterAnyInterruption ./ci/test/scenarios | tee "$log" || status=$?
+go test -count=1 -timeout 12h -parallel 2 -v -run TestARunGoesOnAfterAnyInterruption ./ci/test/scenarios | tee "$log" || status=$?
 grep -oE '\| [0-9]+ \| .*' "$log" || true
 rm -f "$log"
 exit "$status"

@@ -8,15 +8,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/base/filelock"
 )
@@ -31,29 +27,31 @@ const (
 const (
 	fewInterruptions = 4
 	fewSeed          = 6
+	fewWaysOut       = 2 // so many of them interrupt a way out as well
 )
 
-// interruption is a way in which a run of create ends before its time.
+// interruption is a way in which a run ends before its time.
 type interruption struct {
-	name string
-	inS3 bool // where the states are; else in a folder
-	// strike interrupts the run, and returns what has to be put right before the next create.
+	name  string
+	inS3  bool // where the states are; else in a folder
+	tools bool // it hits what only a run with layers starts
+	// strike interrupts the run, and returns what has to be put right before the next.
 	strike func(w *world, c *called, random *rand.Rand) (mend func())
 }
 
 // interruptions are all ways. What a kill hits that hits "one of" is chosen at random among those that run at that instant; where
 // none does, nothing happens, and the run must end well.
 var interruptions = []interruption{
-	{"castle and all that it started", false, func(_ *world, c *called, _ *rand.Rand) func() { c.kill(); return nil }},
-	{"castle alone", false, func(_ *world, c *called, _ *rand.Rand) func() { c.killAlone(); return nil }},
-	{"terragrunt", false, killOneOf("terragrunt")},
-	{"one of OpenTofu's processes", false, killOneOf("tofu")},
-	{"one of the providers", false, killOneOf("terraform-provider-")},
-	{"one of castle's hooks", false, killOneOf("castle-cluster")},
-	{"the world, by a power cut", false, func(w *world, _ *called, _ *rand.Rand) func() { w.off(syscall.SIGKILL); w.on(); return nil }},
-	{"a full disk", false, func(w *world, _ *called, _ *rand.Rand) func() { return w.fillDisk() }},
-	{"castle and all that it started, states in S3", true, func(_ *world, c *called, _ *rand.Rand) func() { c.kill(); return nil }},
-	{"S3 away", true, func(w *world, _ *called, _ *rand.Rand) func() {
+	{"castle and all that it started", false, false, func(_ *world, c *called, _ *rand.Rand) func() { c.kill(); return nil }},
+	{"castle alone", false, false, func(_ *world, c *called, _ *rand.Rand) func() { c.killAlone(); return nil }},
+	{"terragrunt", false, true, killOneOf("terragrunt")},
+	{"one of OpenTofu's processes", false, true, killOneOf("tofu")},
+	{"one of the providers", false, true, killOneOf("terraform-provider-")},
+	{"one of castle's hooks", false, true, killOneOf("castle-cluster")},
+	{"the world, by a power cut", false, false, func(w *world, _ *called, _ *rand.Rand) func() { w.off(syscall.SIGKILL); w.on(); return nil }},
+	{"a full disk", false, false, func(w *world, _ *called, _ *rand.Rand) func() { return w.fillDisk() }},
+	{"castle and all that it started, states in S3", true, false, func(_ *world, c *called, _ *rand.Rand) func() { c.kill(); return nil }},
+	{"S3 away", true, false, func(w *world, _ *called, _ *rand.Rand) func() {
 		w.store.away.Store(true)
 		return func() { w.store.away.Store(false) }
 	}},
@@ -75,9 +73,35 @@ func killOneOf(name string) func(*world, *called, *rand.Rand) func() {
 	}
 }
 
-// TestCreateGoesOnAfterAnyInterruption interrupts create at random instants of its whole run, each time in a new world and in the
-// next of the ways. One create afterwards has to end with the same cluster that it would have made anyway.
-func TestCreateGoesOnAfterAnyInterruption(t *testing.T) {
+// waysOut are the verbs that end a cluster, and how each is called.
+var waysOut = [][]string{{"destroy", "--confirm=sandbox"}, {"nuclear-wipe", "--confirm=sandbox"}}
+
+// trial is one world, in which create is interrupted and then one of the ways out.
+type trial struct {
+	number int // its seed, too
+	way    interruption
+	out    []string // nil: create is all that is tried
+	whole  map[string]time.Duration
+	random *rand.Rand
+}
+
+// newTrial chooses by the trial's number alone, so that each way meets each way out in turn. A wipe runs no layers.
+func newTrial(number int, whole map[string]time.Duration, out bool) *trial {
+	p := &trial{number: number, way: interruptions[number%len(interruptions)], whole: whole, random: rand.New(rand.NewPCG(uint64(number), 0))}
+	switch cycle := number / len(interruptions); {
+	case !out:
+	case p.way.tools:
+		p.out = waysOut[0]
+	default:
+		p.out = waysOut[(cycle+number)%len(waysOut)]
+	}
+	return p
+}
+
+// TestARunGoesOnAfterAnyInterruption interrupts create at random instants of its whole run, each time in a new world and in the next of
+// the ways. One create afterwards has to end with the same cluster that it would have made anyway. Then it interrupts destroy or
+// nuclear-wipe in that world, and one more call has to leave nothing of the cluster, and all that is somebody else's.
+func TestARunGoesOnAfterAnyInterruption(t *testing.T) {
 	t.Parallel()
 	tools(t)
 	number := func(name string, otherwise int) int {
@@ -88,82 +112,58 @@ func TestCreateGoesOnAfterAnyInterruption(t *testing.T) {
 		return n
 	}
 	count, seed := number(variableInterruptions, fewInterruptions), number(variableSeed, fewSeed)
+	out := count
+	if os.Getenv(variableInterruptions) == "" {
+		out = fewWaysOut
+	}
 
-	// How long a run takes on this machine, today, beside what else it does.
-	whole := wholeCreate(t)
-	for trial := seed; trial < seed+count; trial++ {
-		way := interruptions[trial%len(interruptions)]
-		random := rand.New(rand.NewPCG(uint64(trial), 0))
-		instant := time.Duration(random.Float64() * float64(whole))
+	whole := wholeRuns(t)
+	for i := range count {
+		p := newTrial(seed+i, whole, i < out)
 		// A short name: it is part of the folder of the providers' sockets, whose paths have a length.
-		t.Run(strconv.Itoa(trial), func(t *testing.T) {
+		t.Run(strconv.Itoa(p.number), func(t *testing.T) {
 			t.Parallel()
-			goesOnAfter(t, trial, way, instant, whole, random)
+			p.play(t)
 		})
 	}
 }
 
-// wholeCreate is how long a create takes that nothing interrupts.
-func wholeCreate(t *testing.T) time.Duration {
+// wholeRuns are how long the verbs take that nothing interrupts, on this machine, today, beside what else it does.
+func wholeRuns(t *testing.T) map[string]time.Duration {
 	w := newWorld(t, "none", "0")
 	w.on()
-	took := w.castle("create").succeeds().took
+	whole := map[string]time.Duration{}
+	for _, verb := range append([][]string{{"create"}}, waysOut[0]) {
+		whole[verb[0]] = w.castle(verb...).succeeds().took
+	}
+	// What runs on the machines is no matter to a wipe.
+	again := w.start(w.copyLive("platform", justPlatform()...), nil, "create")
+	again.wait(5 * time.Minute)
+	again.succeeds()
+	whole[waysOut[1][0]] = w.castle(waysOut[1]...).succeeds().took
 	w.off(syscall.SIGTERM)
-	return took
+	return whole
 }
 
-func goesOnAfter(t *testing.T, trial int, way interruption, instant, whole time.Duration, random *rand.Rand) {
-	w := newWorld(t, "none", "0")
-	w.ownDisk()
-	if way.inS3 {
-		w.keepStatesInS3()
-	}
-	w.on()
-	if way.inS3 {
-		w.store = w.serveS3()
-	}
-	c := w.start(w.live, nil, "create")
+// interrupt starts a verb, strikes at a random instant of the time that it takes whole, and puts right what the interruption itself
+// has broken when what is left of the run has ended. row is what a table says of it.
+func (p *trial) interrupt(w *world, verb ...string) (row string) {
+	whole, before := p.whole[verb[0]], w.lastRun()
+	instant := time.Duration(p.random.Float64() * float64(whole))
+	c := w.start(w.live, nil, verb...)
 	select {
 	case <-c.done:
 	case <-time.After(instant):
 	}
-	at := w.reached()
-	mend := way.strike(w, c, random)
+	at := w.reached(before)
+	mend := p.way.strike(w, c, p.random)
 	c.endsWithin(45 * time.Second)
 	if mend != nil {
 		mend()
 	}
-	t.Logf("%s, struck after %s: %s", way.name, instant.Round(100*time.Millisecond), at)
-	pki, before := w.infisical()["TALOS_SECRETS"], w.vms()
-	made := w.event(ends("layer", "platform", "")).Result == "ok"
-
-	next := w.start(w.live, nil, "create")
-	key := next.overhear()
-	next.wait(5 * time.Minute)
-	next.succeeds()
-	w.hasExactlyItsVMs()
-	if after := w.vms(); made && !slices.Equal(after, before) {
-		t.Errorf("the machines were done: Proxmox had %+v and has %+v", before, after)
-	}
-	if after := w.infisical()["TALOS_SECRETS"]; after == "" || pki != "" && after != pki {
-		t.Error("the cluster got another PKI")
-	}
-	w.hasAQuorum(w.unsealed("talosconfig"))
-	k := w.kubernetes(w.unsealed("kubeconfig"))
-	k.hasNodes()
-	k.hasNoUnfinishedRelease()
-	w.isWell()
-	plan := w.castle("plan").succeeds().stdout.String()
-	if strings.Count(plan, "No changes.") != 6 || strings.Contains(plan, "will be") || strings.Contains(plan, "must be") {
-		t.Errorf("the states are not equal to the world:\n%s", plan)
-	}
-	if way.inS3 {
-		if left := w.store.locks(w); len(left) > 0 {
-			t.Errorf("it is still locked: %v", left)
-		}
-	}
-	w.leaksNothing(key)
-	t.Logf("| %d | %s | %s of %s, %s | %s | %s |", trial, way.name, instant.Round(100*time.Millisecond), whole.Round(100*time.Millisecond), at, outcome(c), next.took.Round(100*time.Millisecond))
+	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
+	w.t.Logf("%s: %s, struck after %s: %s", verb[0], p.way.name, round(instant), at)
+	return fmt.Sprintf("| %d | %s | %s | %s of %s, %s | %s |", p.number, verb[0], p.way.name, round(instant), round(whole), at, outcome(c))
 }
 
 // outcome is how the interrupted run ended.
@@ -178,9 +178,10 @@ func outcome(c *called) string {
 	}
 }
 
-// reached is what the run was at: the layers that had begun and not ended.
-func (w *world) reached() string {
-	if w.lastRun() == "" {
+// reached is what the run was at that came after another one: the layers that had begun and not ended, or for a wipe, which has none,
+// the machines that are left.
+func (w *world) reached(before string) string {
+	if w.lastRun() == before {
 		return "before its record"
 	}
 	var open []string
@@ -189,7 +190,10 @@ func (w *world) reached() string {
 			open = append(open, layer)
 		}
 	}
-	return "in " + cmp.Or(strings.Join(open, ", "), "no layer")
+	if len(open) == 0 {
+		return fmt.Sprintf("in no layer, with %d of %d VMs", len(w.ownVMs()), len(w.cluster.Nodes))
+	}
+	return "in " + strings.Join(open, ", ")
 }
 
 // killAlone kills castle, and waits until all that it had started, which go on without it, have given its lock free.
@@ -213,63 +217,4 @@ func (c *called) endsWithin(limit time.Duration) {
 		c.interrupt()
 	}
 	c.wait(time.Minute)
-}
-
-// diskSize holds what a create writes, several times over.
-const diskSize = 256 << 20
-
-// ownDisk gives castle's files a disk of their own, which can be full. It comes before anything is written.
-func (w *world) ownDisk() {
-	w.t.Helper()
-	w.disk = filepath.Join(w.folder, "disk")
-	if err := os.Mkdir(w.disk, 0o700); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", w.disk, "tmpfs", 0, fmt.Sprintf("size=%d", diskSize)); err != nil {
-		w.t.Fatalf("a disk of its own: %v", err)
-	}
-	w.t.Cleanup(func() {
-		if err := unix.Unmount(w.disk, unix.MNT_DETACH); err != nil {
-			w.t.Error(err)
-		}
-	})
-	w.linkPlugins()
-}
-
-// fillDisk leaves no byte free until it is mended.
-func (w *world) fillDisk() (mend func()) {
-	w.t.Helper()
-	name := filepath.Join(w.disk, "filler")
-	file, err := os.Create(name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	block := make([]byte, 1<<20)
-	for len(block) > 0 {
-		if _, err := file.Write(block); err != nil {
-			block = block[:len(block)/2]
-		}
-	}
-	if err := file.Close(); err != nil {
-		w.t.Fatal(err)
-	}
-	return func() {
-		if err := os.Remove(name); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
-// hasNoUnfinishedRelease fails the test where a record of Helm says that something is still going on.
-func (k kube) hasNoUnfinishedRelease() {
-	k.world.t.Helper()
-	list, err := k.typed.CoreV1().Secrets("").List(k.world.t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
-	if err != nil {
-		k.world.t.Fatal(err)
-	}
-	for _, record := range list.Items {
-		if record.Labels["status"] != "deployed" && record.Labels["status"] != "superseded" {
-			k.world.t.Errorf("Helm's record %s/%s says %s", record.Namespace, record.Name, record.Labels["status"])
-		}
-	}
 }

@@ -136,7 +136,7 @@ func (w *world) vms() []vm {
 	return list
 }
 
-// hasExactlyItsVMs fails the test unless there are the template and each node's VM, once and running.
+// hasExactlyItsVMs fails the test unless there are each node's VM, once and running, the template, and those of others.
 func (w *world) hasExactlyItsVMs() {
 	w.t.Helper()
 	vms := w.vms()
@@ -151,10 +151,16 @@ func (w *world) hasExactlyItsVMs() {
 			w.t.Errorf("node %s has %d running VMs with id, name and tag, not one", node.Name, found)
 		}
 	}
-	if len(vms) != len(w.cluster.Nodes)+1 {
-		w.t.Errorf("Proxmox has %d VMs, not %d and the template: %+v", len(vms), len(w.cluster.Nodes), vms)
+	if others := 1 + len(w.seed().Proxmox.Foreign); len(vms) != len(w.cluster.Nodes)+others {
+		w.t.Errorf("Proxmox has %d VMs, not %d and the %d that it had: %+v", len(vms), len(w.cluster.Nodes), others, vms)
 	}
 	w.hasTheTemplate()
+}
+
+// ownVMs are those with the cluster's tag.
+func (w *world) ownVMs() []vm {
+	w.t.Helper()
+	return slices.DeleteFunc(w.vms(), func(vm vm) bool { return !slices.Contains(strings.Split(vm.Tags, ";"), w.cluster.Name) })
 }
 
 func (w *world) hasTheTemplate() {
