@@ -1,0 +1,158 @@
+package ci
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// wrong is the section of README.md that quotes what castle says and tells what to type.
+const wrong = "## When it goes wrong\n"
+
+// quoted is code in Markdown.
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// Whoever looks a message up has it before them word for word.
+func TestWhatTheReadmeQuotesIsWhatCastleSays(t *testing.T) {
+	said := literals(t)
+	checked := 0
+	for row := range tableRows(t) {
+		for _, quote := range quoted.FindAllStringSubmatch(row[0], -1) {
+			if !strings.Contains(quote[1], "…") {
+				continue
+			}
+			for part := range strings.SplitSeq(quote[1], "…") {
+				part = strings.Trim(part, " ,:()")
+				if len(part) < 4 || strings.HasPrefix(part, "cluster.yaml:") {
+					continue
+				}
+				checked++
+				if !strings.Contains(said, part) {
+					t.Errorf("README.md quotes %q, and no text of castle's has %q", quote[1], part)
+				}
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d parts of messages were found in README.md", checked)
+	}
+}
+
+// flag is one as it is typed.
+var flag = regexp.MustCompile(`--([a-z-]+)`)
+
+func TestWhatTheReadmeSaysToTypeIsThere(t *testing.T) {
+	calls, flags := interfaceOfModule(t)
+	checked := 0
+	for row := range tableRows(t) {
+		for _, quote := range quoted.FindAllStringSubmatch(row[len(row)-1], -1) {
+			words := strings.Fields(quote[1])
+			if words[0] == "talosctl" || words[0] == "kubectl" {
+				continue
+			}
+			if strings.HasPrefix(quote[1], "dagger call ") {
+				checked++
+				if !calls[words[2]] {
+					t.Errorf("README.md says to type %q: there is no dagger call %s", quote[1], words[2])
+				}
+			}
+			for _, found := range flag.FindAllStringSubmatch(quote[1], -1) {
+				checked++
+				if !flags[found[1]] {
+					t.Errorf("README.md says to type %q: no call has --%s", quote[1], found[1])
+				}
+			}
+		}
+	}
+	if checked < 15 {
+		t.Errorf("only %d calls and flags were found in README.md", checked)
+	}
+}
+
+// tableRows are the rows of the tables in that section, each as its cells.
+func tableRows(t *testing.T) func(func([]string) bool) {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, has := strings.Cut(string(text), wrong)
+	if !has {
+		t.Fatalf("README.md has no section %q", strings.TrimSpace(wrong))
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(section) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "| ") && !yield(strings.Split(strings.Trim(line, "| "), " | ")) {
+				return
+			}
+		}
+	}
+}
+
+// literals are all texts in the program's code.
+func literals(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if literal, is := node.(*ast.BasicLit); is && literal.Kind == token.STRING {
+				text, _ := strconv.Unquote(literal.Value)
+				all.WriteString(text + "\n")
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+var capital = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// interfaceOfModule are the module's functions and the arguments of any of them, as they are typed.
+func interfaceOfModule(t *testing.T) (calls, flags map[string]bool) {
+	t.Helper()
+	typed := func(name string) string { return strings.ToLower(capital.ReplaceAllString(name, "$1-$2")) }
+	calls, flags = map[string]bool{}, map[string]bool{}
+	files, err := filepath.Glob("../.dagger/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declaration := range file.Decls {
+			function, is := declaration.(*ast.FuncDecl)
+			if !is || function.Recv == nil || !function.Name.IsExported() {
+				continue
+			}
+			calls[typed(function.Name.Name)] = true
+			for _, field := range function.Type.Params.List {
+				for _, argument := range field.Names {
+					flags[typed(argument.Name)] = true
+				}
+			}
+		}
+	}
+	return calls, flags
+}
