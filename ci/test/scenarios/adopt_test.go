@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // TestAClusterWhoseStatesAreLostIsAdopted: the machines run, and what they run must not notice.
@@ -24,6 +26,7 @@ func TestAClusterWhoseStatesAreLostIsAdopted(t *testing.T) {
 	k := w.kubernetes(w.unsealed("kubeconfig"))
 	identity, pods := k.identity(), k.pods()
 
+	tell.Fault(t, "the states of all layers are removed")
 	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
 		if err := os.RemoveAll(filepath.Join(w.state(), layer)); err != nil {
 			t.Fatal(err)

@@ -12,10 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // called is one call of castle.
@@ -82,27 +85,45 @@ func (c *called) wait(limit time.Duration) {
 	c.world.t.Logf("castle %s: %s, %v\n%s", c.args, c.took.Round(100*time.Millisecond), c.err, c.stderr.String())
 }
 
+// verb is what castle was asked for.
+func (c *called) verb() string {
+	verb, _, _ := strings.Cut(c.args, " ")
+	return verb
+}
+
 // interrupt is Ctrl-C.
-func (c *called) interrupt() { _ = syscall.Kill(c.command.Process.Pid, syscall.SIGINT) }
+func (c *called) interrupt() {
+	c.world.t.Helper()
+	tell.Fault(c.world.t, "Ctrl-C during %s", c.verb())
+	_ = syscall.Kill(c.command.Process.Pid, syscall.SIGINT)
+}
 
 // kill takes castle and all that it started away at once, as the end of its container does.
 func (c *called) kill() {
+	c.world.t.Helper()
 	select {
 	case <-c.done:
 		return
 	default:
 	}
+	tell.Fault(c.world.t, "SIGKILL during %s, to castle and all that it started", c.verb())
 	for _, pid := range append([]int{c.command.Process.Pid}, descendants(c.command.Process.Pid)...) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	<-c.done
 }
 
+// changing are the verbs that leave a cluster as it should be, or none.
+var changing = []string{"create", "destroy", "nuclear-wipe", "remove-node"}
+
 // succeeds fails the test where the command did not.
 func (c *called) succeeds() *called {
 	c.world.t.Helper()
 	if c.err != nil {
 		c.world.t.Fatalf("castle %s: %v\n%s%s", c.args, c.err, c.stdout.String(), c.stderr.String())
+	}
+	if slices.Contains(changing, c.verb()) {
+		tell.Success(c.world.t, c.verb(), c.took)
 	}
 	return c
 }
@@ -119,6 +140,7 @@ func (c *called) failsWith(texts ...string) *called {
 			c.world.t.Errorf("castle %s does not say %q:\n%s", c.args, text, said)
 		}
 	}
+	tell.Observation(c.world.t, c.took, "%s says: %s", c.verb(), strings.Join(texts, " … "))
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // TestCreateTakesNoMachineAwayUnasked: a line that is edited in cluster.yaml is not yet a wish to lose disks.
@@ -28,6 +29,7 @@ func TestCreateTakesNoMachineAwayUnasked(t *testing.T) {
 		return c
 	}
 
+	tell.Fault(t, "a worker has another name, address and id in cluster.yaml")
 	renamed := w.edited("renamed", change{from: "sandbox-worker-2, role: worker, address: 192.168.77.215, vmID: 525", to: "sandbox-worker-3, role: worker, address: 192.168.77.216, vmID: 526"})
 	create(renamed).failsWith("layer platform failed", "create would remove the VM of sandbox-worker-2 with its disks, and nothing was changed", "--allow-replace sandbox-worker-2", resumes)
 	if got := w.vms(); !slices.Equal(got, vms) {

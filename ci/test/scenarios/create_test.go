@@ -18,6 +18,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // seedTag is the blog's tag in the Git repository that a world starts with.
@@ -143,7 +144,7 @@ func (w *world) heldUntilServed(layer, service string) {
 		w.t.Errorf("the gate of %s ended %q: %s", service, end.Result, end.Cause)
 	}
 	latency := end.Time.Sub(serves)
-	w.t.Logf("the gate of %s opened %s after the webhook served", service, latency)
+	tell.Observation(w.t, 0, "the gate of %s opened %s after the webhook served", service, latency.Round(time.Millisecond))
 	if !began.Time.Before(serves) || latency < 0 || latency > gateSleeps {
 		w.t.Errorf("the gate of %s opened %s after the webhook served, its wait saw:", service, latency)
 		for _, event := range w.events() {
@@ -183,6 +184,7 @@ func (w *world) heldThroughTheFlap() {
 	if i := slices.IndexFunc(seen, func(s string) bool { return strings.Contains(s, "8 of 8") }); i != len(seen)-1 {
 		w.t.Errorf("the virtual IP's gate saw %q", seen)
 	}
+	tell.Observation(w.t, 0, "the virtual IP's gate saw %d times that it was not steady yet", max(0, len(seen)-1))
 }
 
 // pulledAhead fails the test unless each node pulled, beside the layers, what its pods run.

@@ -12,6 +12,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // keepsCredentials fails the test unless Infisical holds a kubeconfig and a talosconfig that open the cluster, and returns both.
@@ -76,6 +77,7 @@ func TestCredentialsAreKeptAgain(t *testing.T) {
 	}
 
 	// One is lost, one is spoilt, and the identity may only read.
+	tell.Fault(t, "of what opens the cluster one is lost in Infisical, one spoilt, and nothing may be written there")
 	w.off(syscall.SIGTERM)
 	w.changeInfisical(secrets.AdminKubeconfig, "")
 	w.changeInfisical(secrets.AdminTalosconfig, "context: blue\n")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // Layers' folders.
@@ -29,6 +30,7 @@ const resumes = "dagger call create --cluster sandbox"
 
 func TestMissingSecretsAreAllNamedAndNothingStarts(t *testing.T) {
 	t.Parallel()
+	tell.Fault(t, "Infisical lacks GITOPS_USERNAME")
 	w := newWorld(t, "none", "0", change{file: "live/sandbox/world.yaml", from: "            GITOPS_USERNAME: flux\n"})
 	w.on("secret-missing=SOPS_AGE_KEY")
 	w.castle("create").failsWith("layer secrets failed", "SOPS_AGE_KEY", "GITOPS_USERNAME", resumes)
@@ -54,6 +56,7 @@ func TestAnInvalidDescriptionStartsNothing(t *testing.T) {
 		change{file: "live/sandbox/cluster.yaml", from: "address: 192.168.77.213", to: "address: 192.168.77.1"},
 		change{file: "live/sandbox/cluster.yaml", from: "address: 192.168.77.215", to: "address: 192.168.77.214"},
 		change{file: "live/sandbox/cluster.yaml", from: "worker-1, role: worker", to: "worker-1, role: controlplane"})
+	tell.Fault(t, "four mistakes in cluster.yaml")
 	for _, command := range []string{"create", "plan"} {
 		said := w.castle(command).failsWith("192.168.78.212", "192.168.77.1", "192.168.77.214", "4").stderr.String()
 		if lines := strings.Count(strings.TrimSpace(said), "\n") + 1; lines < 4 {

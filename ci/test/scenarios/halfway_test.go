@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 func TestCreateGoesOnAfterItWasKilledAndInterrupted(t *testing.T) {
@@ -22,6 +23,7 @@ func TestCreateGoesOnAfterItWasKilledAndInterrupted(t *testing.T) {
 	killed := w.start(w.live, nil, "create")
 	key := killed.overhear()
 	w.hasVMs(2)
+	tell.Fault(t, "a second create while the first one runs")
 	second := w.castle("create")
 	second.failsWith("locked by create", "process")
 	if second.took > time.Minute {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // How many interruptions are tried, and the seed of the first. `make interruptions` sets them.
@@ -104,14 +105,7 @@ func newTrial(number int, whole map[string]time.Duration, out bool) *trial {
 func TestARunGoesOnAfterAnyInterruption(t *testing.T) {
 	t.Parallel()
 	tools(t)
-	number := func(name string, otherwise int) int {
-		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise)))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return n
-	}
-	count, seed := number(variableInterruptions, fewInterruptions), number(variableSeed, fewSeed)
+	count, seed := number(t, variableInterruptions, fewInterruptions), number(t, variableSeed, fewSeed)
 	out := count
 	if os.Getenv(variableInterruptions) == "" {
 		out = fewWaysOut
@@ -126,6 +120,16 @@ func TestARunGoesOnAfterAnyInterruption(t *testing.T) {
 			p.play(t)
 		})
 	}
+}
+
+// number is what a variable says, or another one.
+func number(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(otherwise)))
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
 }
 
 // wholeRuns are how long the verbs take that nothing interrupts, on this machine, today, beside what else it does.
@@ -156,6 +160,7 @@ func (p *trial) interrupt(w *world, verb ...string) (row string) {
 	case <-time.After(instant):
 	}
 	at := w.reached(before)
+	tell.Fault(w.t, "%s, %s after its start, struck: %s", verb[0], instant.Round(100*time.Millisecond), p.way.name)
 	mend := p.way.strike(w, c, p.random)
 	c.endsWithin(45 * time.Second)
 	if mend != nil {
@@ -214,7 +219,7 @@ func (c *called) endsWithin(limit time.Duration) {
 	select {
 	case <-c.done:
 	case <-time.After(limit):
-		c.interrupt()
+		_ = syscall.Kill(c.command.Process.Pid, syscall.SIGINT)
 	}
 	c.wait(time.Minute)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/luthermonson/go-proxmox"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // TestSomebodyElsesVMAtTheIDOfANodeIsLeftAlone: the id is free no longer, and OpenTofu, which goes by ids alone, would make the
@@ -21,6 +23,7 @@ func TestSomebodyElsesVMAtTheIDOfANodeIsLeftAlone(t *testing.T) {
 	w := newWorld(t, "none", "0", append(justPlatform(), change{file: "live/sandbox/world.yaml",
 		from: "    - {id: 900, name: talos-nocloud}\n", to: "    - {id: 900, name: talos-nocloud}\n  foreign:\n    - {id: 525, name: db}\n"})...)
 	w.on()
+	tell.Fault(t, "somebody else's VM has the id of a node")
 	before := w.vms()
 	for _, command := range [][]string{{"create"}, {"destroy", "--confirm=sandbox"}} {
 		w.castle(command...).failsWith(`VM 525 on pve is "db" without the cluster's tag, not sandbox-worker-2`, "nothing was changed")
@@ -55,6 +58,7 @@ func TestSomebodyElsesVMInTheOneOfANodeIsLeftAlone(t *testing.T) {
 		_, task, err := template.Clone(ctx, &proxmox.VirtualMachineCloneOptions{NewID: 525, Name: "db", Full: true})
 		return done(ctx)(task, err)
 	})
+	tell.Fault(t, "the VM of a node was removed by hand, and somebody else's got its id")
 	before := w.vms()
 	if !slices.ContainsFunc(before, func(vm vm) bool { return vm.ID == 525 && vm.Name == "db" }) {
 		t.Fatalf("Proxmox has %+v", before)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // proxy is where the world lets castle in, on the loopback interface of its own network namespace.
@@ -82,6 +83,7 @@ func (w *world) on(faults ...string) {
 		"--listen=" + strings.TrimPrefix(proxy, "http://"), "--profile=" + w.profile, "--time-scale=" + w.scale}
 	for _, fault := range faults {
 		args = append(args, "--fault="+fault)
+		tell.Fault(w.t, "%s", fault)
 	}
 	command := exec.Command(filepath.Join(w.kit.path, "castle-sandbox"), args...)
 	command.Stdout, command.Stderr = log, log
@@ -127,7 +129,13 @@ func (w *world) on(faults ...string) {
 }
 
 // off ends the world, in order with SIGTERM, or as a power cut would with SIGKILL.
-func (w *world) off(signal syscall.Signal) { w.stop(w.ended, w.process.Process.Pid, signal) }
+func (w *world) off(signal syscall.Signal) {
+	w.t.Helper()
+	if signal == syscall.SIGKILL {
+		tell.Fault(w.t, "a power cut of the whole world")
+	}
+	w.stop(w.ended, w.process.Process.Pid, signal)
+}
 
 func (w *world) stop(ended <-chan struct{}, pid int, signal syscall.Signal) {
 	select {

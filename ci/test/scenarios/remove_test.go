@@ -23,6 +23,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // A node's line of cluster.yaml, to be taken out.
@@ -74,6 +75,7 @@ func TestAWorkerLeaves(t *testing.T) {
 	w.leaves(without, "sandbox-worker-9").failsWith("cluster sandbox has no node sandbox-worker-9", "sandbox-worker-1, sandbox-worker-2")
 
 	// All that speaks against it is told at once.
+	tell.Fault(t, "the node is the last worker that takes pods, and has a pod that nobody would make again and the only copy of a volume")
 	k.cordons("sandbox-worker-1", true)
 	k.runs(node, "alone")
 	k.hasReplicas(map[string]string{"kept": "sandbox-worker-1", "lost": node})
@@ -127,6 +129,7 @@ func TestControlPlanesLeave(t *testing.T) {
 	k := w.kubernetes(w.unsealed("kubeconfig"))
 	vms := w.vms()
 	one := w.edited("one", change{from: cp1}, change{from: cp3})
+	tell.Fault(t, "one of three control planes is down")
 
 	// One of three is down: etcd can spare that one, and no other.
 	w.byHand(func(ctx context.Context, host *proxmox.Node) error {

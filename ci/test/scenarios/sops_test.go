@@ -20,6 +20,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/sources"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 var secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -68,6 +69,7 @@ func TestAClusterWithoutInfisical(t *testing.T) {
 	}
 	w.leaveInfisical()
 	w.on()
+	tell.Fault(t, "there is no Infisical")
 
 	// A PKI that would be lost is not made on the way.
 	w.castle("create").failsWith("TALOS_SECRETS is missing in", pkiFile+" is named in secrets.sops and does not exist", "dagger call secrets-init --cluster sandbox", resumes)

@@ -14,6 +14,7 @@ import (
 
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/cluster/states"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // foreigners are VMs of somebody else: one in the cluster's range of ids and one beside either end of it.
@@ -69,6 +70,7 @@ func (p *trial) play(t *testing.T) {
 // row prints what a table of docs/reliability.md says of an interruption that was gone on from.
 func (p *trial) row(w *world, row string, next *called) {
 	if !w.t.Failed() {
+		tell.Observation(w.t, 0, "the next %s ended what was begun", next.verb())
 		w.t.Logf("%s %s |", row, next.took.Round(100*time.Millisecond))
 	}
 }

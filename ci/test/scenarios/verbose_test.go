@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // talkative are the flags by which castle runs the tools with all that they can say.
@@ -40,6 +42,7 @@ func TestNothingLeaksWhereToolsTellAll(t *testing.T) {
 	}
 
 	// A Go program that is told to quit prints all its stacks: castle's, the tools' and the providers'.
+	tell.Fault(t, "the tools trace all, and a create dies with all stacks on the screen")
 	dying := w.start(w.live, []string{"GOTRACEBACK=all"}, append([]string{"create"}, verbs...)...)
 	w.hasVMs(1)
 	for _, pid := range append(descendants(dying.command.Process.Pid), dying.command.Process.Pid) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // TestWipe: nothing but Proxmox can be relied on. Infisical is not there, and a state is cut off. What is somebody else's stays, in the range
@@ -21,6 +23,7 @@ func TestWipe(t *testing.T) {
 	w.on()
 	w.castle("create").succeeds()
 	before := w.vms()
+	tell.Fault(t, "a state is cut off, and Infisical is gone")
 	if err := os.WriteFile(filepath.Join(w.state(), "platform", "terraform.tfstate"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
