@@ -1,0 +1,17 @@
+// Package marked replaces the part of a page that a program writes, between two comments of Markdown that a reader does not see.
+package marked
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Replace puts content between <!-- NAME --> and <!-- /NAME -->, each of which has to be there once. The content ends with a line break.
+func Replace(page, name, content string) (string, error) {
+	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"
+	from, to := strings.Index(page, begin), strings.Index(page, end)
+	if strings.Count(page, begin) != 1 || strings.Count(page, end) != 1 || to < from {
+		return "", fmt.Errorf("the page has not once %q and then %q", strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	return page[:from+len(begin)] + content + page[to:], nil
+}

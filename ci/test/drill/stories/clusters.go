@@ -1,0 +1,86 @@
+package stories
+
+// Folders below ci with tests that play stories of clusters.
+const (
+	scenarios  = "test/scenarios"
+	gates      = "cluster/gates"
+	talos      = "cluster/talos"
+	secrets    = "cluster/secrets"
+	layers     = "cluster/layers"
+	hypervisor = "cluster/hypervisor"
+)
+
+// whole is a cluster's life through five faults, which belong to several stories.
+const whole = "TestAClusterIsCreatedThroughFaultsKeptAndDestroyed"
+
+var clusters = []Story{
+	{"webhook-late", "the gate holds until a dry run is answered; the pool is applied once, at the first try",
+		also(in(scenarios, whole), in(gates, "TestTheNetworkingGateHoldsUntilTheWebhookIsCalledThrough"))},
+	{"webhook-lies", "a ready endpoint alone opens no gate",
+		also(in(scenarios, "TestALyingEndpointDoesNotOpenTheGate"), in(gates, "TestTheEngineGateHoldsUntilBothWebhooksAnswer"))},
+	{"wait-on-nothing", "what does not exist yet is waited for; it neither fails nor passes",
+		also(in("cluster/kube", "TestAKindThatIsNotDefinedYetIsWaitedFor"), in(gates, "TestThePlatformGateWaitsForEveryDeclaredNode"))},
+	{"bootstrap-noop", "repeated, and verified by etcd's own member list", also(in(scenarios, whole),
+		in(talos, "TestABootstrapThatDoesNothingIsRepeated", "TestABootstrapThatNeverDoesAnythingEndsAtTheDeadline"))},
+	{"vip-flaps", "eight answers in a row before the gate opens", also(in(scenarios, whole), in(gates, "TestAnAddressThatAnswersOnceIsNotSteady"))},
+	{"ghosts", "a machine that remembers another cluster is named within the deadline",
+		also(in(scenarios, "TestAGhostIsNamedWithTheWayOut"), in(talos, "TestAGhostIsNamedWithinTheDeadline"))},
+	{"false-ghost", "an etcd that is slow or full is named for what it is; to destroy is no advice where data may be alive",
+		in(talos, "TestAConfiguredControlPlaneWhoseEtcdDoesNotComeBackIsNoGhost", "TestAnAlarmIsNamedWithItsCureAndNothingIsGivenUp")},
+	{"etcd-alarm", "an alarm of etcd ends the run at once, with its cure, and nothing is given up",
+		in(talos, "TestAnAlarmIsNamedWithItsCureAndNothingIsGivenUp")},
+	{"dhcp-drift", "declared and live address are named",
+		also(in(scenarios, "TestAMachineAtAnotherAddressIsNamed"), in(talos, "TestADriftedMachineIsNamed"))},
+	{"flux-needs-secret", "Flux's secrets wait for the engine's store, and its source for them; on the way back gitops goes first; the hand-over is checked", also(
+		in(scenarios, "TestRefusedGitCredentialsEndTheHandOverInFluxsWords"), in(layers, "TestFluxGoesBeforeTheEngine"),
+		in("cluster/run", "TestAWaitEndsWhenTheLayerFailsThatItWaitsFor"))},
+	{"cidr-nonsense", "refused before anything runs: all mistakes, a line each with the fix", also(
+		in(scenarios, "TestAnInvalidDescriptionStartsNothing"), in("cluster/description", "TestEveryMistakeIsNamedWithItsLineAndItsFix"),
+		in(e2e, "TestAnInvalidDescriptionRunsNothing"))},
+	{"infisical-moods", "outlasted within a deadline, or the path is named and never a value", also(in(scenarios, whole),
+		in(secrets, "TestInfisicalMoodsThatPassAreWaitedFor", "TestInfisicalMoodsThatStayAreNamedWithThePath", "TestAConnectionThatHangsEndsAtTheDeadline"))},
+	{"missing-secrets", "all that are missing are named at once, and nothing starts",
+		in(scenarios, "TestMissingSecretsAreAllNamedAndNothingStarts")},
+	{"secret-exists", "created or updated, whichever it needs; other errors are not swallowed", also(
+		in(scenarios, "TestCredentialsAreKeptAgain"), in(secrets, "TestKeepWritesOnlyWhatDiffers", "TestOtherAnswersToKeepAreErrors"))},
+	{"no-infisical", "a cluster is made from SOPS files alone; a PKI that could not be kept is not made on the way",
+		also(in(scenarios, "TestAClusterWithoutInfisical"), in(secrets, "TestWithoutInfisicalAllThatIsMissingIsNamedAtOnce"))},
+	{"wrong-age-key", "one clear line; nothing decrypted, nothing started", in(secrets, "TestWrongAgeKey", "TestATamperedFileIsRefused")},
+	{"pki-race", "two first runs end with one PKI, and one that is stored is never overwritten",
+		in(secrets, "TestTwoThatMakeASecretAtOnceEndWithTheSame", "TestASecretThatIsThereIsNeverReplaced")},
+	{"proxmox-moods", "tried again where that is safe; else the task's own message",
+		in(scenarios, whole, "TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn")},
+	{"two-at-once", "the second is refused at once and told who holds the lock", in(scenarios, "TestCreateGoesOnAfterItWasKilledAndInterrupted")},
+	{"half-way", "the next call goes on, after any interruption at any instant of `create`, `destroy` or `nuclear-wipe`; [reliability.md](reliability.md)",
+		in(scenarios, "TestARunGoesOnAfterAnyInterruption", "TestCreateGoesOnAfterItWasKilledAndInterrupted", "TestDestroyRemovesWhatAKilledCreateLeft")},
+	{"proxmox-tls", "Proxmox is known by its CA or its fingerprint, also for the provider; another certificate is refused before anything is changed", also(
+		in(scenarios, "TestProxmoxIsTrustedByFingerprint"), in(layers, "TestOnlyProxmoxsProviderIsGivenProxmoxsAuthority"),
+		in(hypervisor, "TestProxmoxIsKnownByItsAuthorityOrByTheFingerprint"))},
+	{"changed-download", "a chart, a CRD or a provider with another byte than pinned, or than at the first use, is refused", also(
+		in("cluster/layers/charts", "TestWhatIsPinnedIsFetchedAndNothingElse", "TestWhatIsNotPinnedIsWhatTheFirstUseFound"),
+		in(layers, "TestAProviderThatIsNotTheOneOfTheFirstUseIsNotInstalled"))},
+	{"helm-lock", "a release that a kill left unfinished is freed before the apply", in(scenarios, "TestCreateGoesOnAfterItWasKilledWhileHelmInstalled")},
+	{"s3-lock", "the same engine frees what its dead run held; any other is told who, since when, and how to unlock", also(
+		in(scenarios, "TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead"), in("cluster/layers/state", "TestALockOfAnOpenTofuThatWasKilledIsFreed"))},
+	{"node-leaves", "what speaks against it is told first; drained, out of etcd, wiped, VM, state and Node removed, after any interruption, too",
+		in(scenarios, "TestAWorkerLeaves", "TestControlPlanesLeave", "TestANodeLeavesThatIsInterruptedAtEachStep")},
+	{"all-at-once", "nodes whose VMs are changed are drained and restarted one at a time, after any interruption, too",
+		in(scenarios, "TestNodesAreRestartedOneAtATime")},
+	{"renamed-node", "what would remove or replace a machine is listed, and refused until it is typed by name", also(
+		in(scenarios, "TestCreateTakesNoMachineAwayUnasked"), in("cluster/platform", "TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName"))},
+	{"vm-exists", "machines of the cluster's own that no state knows are imported and do not notice; somebody else's VM is named and left alone",
+		in(scenarios, "TestAClusterWhoseStatesAreLostIsAdopted", "TestSomebodyElsesVMAtTheIDOfANodeIsLeftAlone")},
+	{"foreign-vm", "where a node's id was given to somebody else's VM, `create` and `destroy` name it and touch nothing", also(
+		in(scenarios, "TestSomebodyElsesVMInTheOneOfANodeIsLeftAlone"), in(hypervisor, "TestAVMIsTheClustersByIDNameAndTagTogether"))},
+	{"wipe-guards", "what has the cluster's id and its tag goes, and nothing else; without the typed name it is listed", also(
+		in(scenarios, "TestWipe"), in(hypervisor, "TestAWipeTakesWhatHasTheClustersIDAndItsTag", "TestAVMIsRemovedAsItWasListed"))},
+	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted", "TestAMixIsThatOfItsSeed")},
+
+	{"destroy-hangs", "a cluster whose API is dead is removed all the same, within a deadline", nil},
+	{"flux-fights-destroy", "Flux goes first and is waited for; no namespace is stuck", nil},
+	{"slow-uplink", "deadlines follow what is being pulled, and that is said", nil},
+	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", nil},
+	{"crd-with-cr", "custom resources beside their definitions in one Kustomization are found before a cluster fails on them", nil},
+	{"heavy-gate", "heavy charts stand in no gate that the rest waits for", nil},
+	{"wrong-port", "an app's way from Ingress to container port is followed before it is deployed", nil},
+}
