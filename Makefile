@@ -65,9 +65,12 @@ N ?= 200
 SEED ?= 1
 FOR ?= 6m
 
+# FAULTS=random mixes faults N times, ten where that is not said, from SEED on; PAGE is where the table is written, besides being printed;
+# STORIES names some.
+mixes = $(if $(filter file,$(origin N)),10,$(N))
 .PHONY: drill
-drill: castle ## All scenarios of the proving ground, of which make test leaves some out; twenty minutes on two cores
-	@scripts/drill.sh $(castle) $(cache)
+drill: castle ## Play every story and print what was seen; PAGE=docs/reliability.md keeps it. FAULTS=random N=10 SEED=1 mixes faults
+	@scripts/drill.sh $(castle) $(cache) $(if $(filter random,$(FAULTS)),random $(mixes) $(SEED),$(if $(PAGE),-write=$(PAGE)) $(if $(STORIES),-only=$(STORIES)))
 
 .PHONY: interruptions
 interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun
