@@ -25,6 +25,7 @@ import (
 	"tazlab.net/castle/ci/publish/publishtest"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/worktree"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 func TestAPublishPushesTheImageAndChangesOneLine(t *testing.T) {
@@ -77,6 +78,7 @@ func TestTheManifestIsCommittedOnlyAfterTheRegistryConfirmedTheDigest(t *testing
 	if confirmed == put || push < confirmed {
 		t.Errorf("the push was begun before the confirmation:\n%s", strings.Join(events, "\n"))
 	}
+	tell.Observation(t, 0, "the registry was asked for the tag at request %d, and the push to Git was request %d", confirmed+1, push+1)
 	for _, event := range events[push:] {
 		if strings.HasPrefix(event, "registry ") {
 			t.Errorf("%q came after the push was begun", event)
@@ -142,10 +144,12 @@ func TestAPassingMoodOfTheRegistryIsOutlasted(t *testing.T) {
 	for _, mood := range []registrytest.Mood{registrytest.TooManyRequests, registrytest.ServerError, registrytest.CutConnection} {
 		t.Run(string(mood), func(t *testing.T) {
 			t.Parallel()
+			tell.Fault(t, "the registry twice: %s", mood)
 			w := publishtest.New(t, registrytest.Fault{Mood: mood, Times: 2, Match: oncePerBlob()})
 			start := time.Now()
 			image := publishtest.NewImage(t)
 			result := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
+			tell.Success(t, "publish", time.Since(start))
 			if w.Met(mood) == 0 {
 				t.Error("the mood was never met")
 			}
@@ -180,11 +184,13 @@ func TestARegistryThatStaysInItsMoodGivesOneErrorAndLeavesTheManifest(t *testing
 	} {
 		t.Run(string(mood), func(t *testing.T) {
 			t.Parallel()
+			tell.Fault(t, "the registry always: %s", mood)
 			w := publishtest.New(t, registrytest.Fault{Mood: mood, Times: -1})
 			o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
 			o.Registry.Tries = 2
 			w.MustStay(t, func() {
 				_, err := publish.Run(t.Context(), o)
+				tell.Observation(t, 0, "%v", err)
 				publishtest.MustSay(t, err, "the manifest is untouched", w.RegistryHost, says)
 				if strings.Contains(err.Error(), "\n") {
 					t.Errorf("more than one line: %v", err)
@@ -243,10 +249,12 @@ func TestATagWithOtherContentIsRefusedAndBothDigestsAreNamed(t *testing.T) {
 	publishtest.MustRun(t, w.Options(t, "1a2b3c4", there))
 	for _, dryRun := range []bool{false, true} {
 		t.Run(fmt.Sprintf("dry run %t", dryRun), func(t *testing.T) {
+			tell.Fault(t, "another image under a tag that is there")
 			o := w.Options(t, "1a2b3c4", other)
 			o.DryRun = dryRun
 			w.MustStay(t, func() {
 				_, err := publish.Run(t.Context(), o)
+				tell.Observation(t, 0, "%v", err)
 				publishtest.MustSay(t, err, "the manifest is untouched", w.Image()+":blog-1a2b3c4", publishtest.DigestOf(t, there), publishtest.DigestOf(t, other))
 				var conflict *imagepush.TagConflictError
 				if !errors.As(err, &conflict) {
@@ -392,6 +400,7 @@ func TestTwentyPublishersAtOnceLoseNoCommit(t *testing.T) {
 			}
 		})
 	}
+	tell.Fault(t, "%d publishers at once", publishers)
 	running.Wait()
 
 	commits := strings.Fields(w.Git(t, "rev-list", before+"..main"))
@@ -410,6 +419,7 @@ func TestTwentyPublishersAtOnceLoseNoCommit(t *testing.T) {
 			raced++
 		}
 	}
+	tell.Observation(t, 0, "%d commits for %d publishers, of whom %d met another", len(commits), publishers, raced)
 	if raced == 0 {
 		t.Error("nobody met another: the test proved nothing")
 	}

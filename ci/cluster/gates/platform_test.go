@@ -16,6 +16,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/test/kubetest"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // address is a virtual IP that answers when told to.
@@ -56,6 +57,7 @@ func TestAnAddressThatAnswersOnceIsNotSteady(t *testing.T) {
 	wait.Sees("0 of 5 answers in a row; last failure 500 Internal Server Error, etcd failed")
 	vip.answers.Store(true)
 	wait.Sees("2 of 5 answers in a row")
+	tell.Fault(t, "the virtual IP answers for a moment, and then not")
 	vip.answers.Store(false)
 	wait.Sees("0 of 5 answers in a row")
 	wait.StaysShut(200 * time.Millisecond)

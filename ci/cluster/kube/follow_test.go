@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tazlab.net/castle/ci/test/kubetest"
+	"tazlab.net/castle/ci/test/tell"
 	"tazlab.net/castle/ci/test/waittest"
 )
 
@@ -29,6 +30,7 @@ func TestAWaitSurvivesARestartOfTheAPI(t *testing.T) {
 func TestAKindThatIsNotDefinedYetIsWaitedFor(t *testing.T) {
 	server := shared.Server(t)
 	profiles := schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "bfdprofiles"}
+	tell.Fault(t, "neither the object nor its kind is there")
 	wait := waittest.Begin(t, connect(t, server).Objects(profiles, "metallb-system", Present, "x"))
 	wait.Sees("CRD bfdprofiles.metallb.io does not exist yet")
 	server.InstallCRDs("metallb", "bfdprofiles")

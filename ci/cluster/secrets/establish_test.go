@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 func (w *world) kept(name string) string {
@@ -64,6 +65,7 @@ func TestASecretThatIsThereIsNeverReplaced(t *testing.T) {
 // Two first creates at once would else build one cluster with two authorities.
 func TestTwoThatMakeASecretAtOnceEndWithTheSame(t *testing.T) {
 	w := newWorld(t, nil)
+	tell.Fault(t, "four first runs at once, each with a PKI of its own")
 	var kept [4]string
 	var all sync.WaitGroup
 	for i := range kept {

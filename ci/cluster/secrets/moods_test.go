@@ -13,6 +13,7 @@ import (
 
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // refusing answers the first n requests whose path ends so with a status and Infisical's body.
@@ -42,12 +43,14 @@ func TestInfisicalMoodsThatPassAreWaitedFor(t *testing.T) {
 		"the answer is cut":   halving(1, "/raw"),
 	} {
 		t.Run(name, func(t *testing.T) {
+			tell.Fault(t, "Infisical: %s", name)
 			w := newWorld(t, nil)
 			w.guard(door)
 			w.resolved()
 			if w.notified() == "" || !strings.Contains(w.notified(), "path /clusters/blue") {
 				t.Errorf("nobody was told of the wait: %q", w.notified())
 			}
+			tell.Observation(t, 0, "%s", w.notified())
 			w.clean("the notification", w.notified())
 		})
 	}
@@ -95,6 +98,7 @@ func TestInfisicalMoodsThatStayAreNamedWithThePath(t *testing.T) {
 		"always 500":    {refusing(always, "/raw", 500, "InternalServerError", "Something went wrong"), []string{"500 Internal Server Error", "after 4 tries", "later"}, 4, "/raw"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tell.Fault(t, "Infisical: %s", name)
 			w := newWorld(t, nil)
 			w.guard(test.door)
 			err := w.fails()

@@ -18,6 +18,7 @@ import (
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/sopstest"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 func TestACompleteClusterIsResolvedWithOneLoginAndOneList(t *testing.T) {
@@ -134,6 +135,7 @@ func TestWrongAgeKey(t *testing.T) {
 		"wrong":     {other.String(), "wrong age key: "},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tell.Fault(t, "the age key is %s", name)
 			w := newWorld(t, nil)
 			right := w.in.AgeKey
 			w.in.AgeKey = test.key

@@ -15,6 +15,7 @@ import (
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/sopstest"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 const (
@@ -160,6 +161,7 @@ func (w *world) fails() error {
 		w.t.Fatalf("resolved %v, %v", values, err)
 	}
 	w.clean("the error", err.Error())
+	tell.Observation(w.t, 0, "%v", err)
 	return err
 }
 

@@ -26,6 +26,7 @@ import (
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/sandbox/profile"
 	sandbox "tazlab.net/castle/ci/sandbox/talos"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // world is simulated machines of one cluster on loopback addresses, with a Kubernetes that is only noted down, and an API
@@ -373,6 +374,9 @@ func homelab(t *testing.T, scale float64, faults ...string) profile.Profile {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, fault := range faults {
+		tell.Fault(t, "%s", fault)
+	}
 	p, err := profile.New(profile.NameHomelab, scale, parsed)
 	if err != nil {
 		t.Fatal(err)
@@ -386,5 +390,6 @@ func as[E error](t *testing.T, err error) E {
 	if !errors.As(err, &wanted) {
 		t.Fatalf("the error is no %T: %v", wanted, err)
 	}
+	tell.Observation(t, 0, "%v", err)
 	return wanted
 }

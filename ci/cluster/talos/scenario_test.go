@@ -13,12 +13,14 @@ import (
 
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 func TestABootstrapThatDoesNothingIsRepeated(t *testing.T) {
 	w := newWorld(t, homelab(t, 0, "bootstrap-noop=2"))
 	w.powerOn()
 	report, _ := w.mustCreate()
+	tell.Observation(t, 0, "%d bootstraps, until etcd's members were there", report.Bootstraps)
 	if report.Bootstraps != 3 {
 		t.Errorf("%d bootstraps, wanted two without effect and one with", report.Bootstraps)
 	}

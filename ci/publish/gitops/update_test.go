@@ -16,6 +16,7 @@ import (
 	"tazlab.net/castle/ci/base/gitserver/gitservertest"
 	"tazlab.net/castle/ci/publish/manifest"
 	"tazlab.net/castle/ci/test/needs"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 func TestAnUpdateIsOneCommitOfOneLineWithTrailers(t *testing.T) {
@@ -253,6 +254,7 @@ func TestADecisionMadeMeanwhileIsAConflict(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tell.Fault(t, "before the push, %s", name)
 			r := newRemote(t, nil)
 			var tip string
 			r.beforeFirstPush(func() {
@@ -263,6 +265,7 @@ func TestADecisionMadeMeanwhileIsAConflict(t *testing.T) {
 			if !errors.Is(err, ErrConflict) {
 				t.Fatalf("error = %v, want a conflict", err)
 			}
+			tell.Observation(t, 0, "%v", err)
 			expectOneLine(t, err, story.says)
 			if result.Attempts != 2 {
 				t.Errorf("%d attempts, want 2", result.Attempts)

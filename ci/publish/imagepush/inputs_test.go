@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"tazlab.net/castle/ci/publish/inputs"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // madeFrom is an image with content of its own that says what it was made from.
@@ -54,6 +55,7 @@ func TestAnIndexMadeFromTheSameInputsIsTheIndex(t *testing.T) {
 }
 
 func TestATagMadeFromOtherInputsIsRefusedAndTheInputIsNamed(t *testing.T) {
+	tell.Fault(t, "the same commit on another base image")
 	w := newWorld(t)
 	there, built := madeFrom(t, "nginx@sha256:aa"), madeFrom(t, "nginx@sha256:bb")
 	mustPush(t, w.options(newLayout(t, there), "v1"))
@@ -63,6 +65,7 @@ func TestATagMadeFromOtherInputsIsRefusedAndTheInputIsNamed(t *testing.T) {
 	if !errors.As(err, &conflict) || conflict.Raced {
 		t.Fatalf("got %v", err)
 	}
+	tell.Observation(t, 0, "%v", err)
 	for _, want := range []string{"the base image was nginx@sha256:aa and is nginx@sha256:bb", digestOf(t, there), digestOf(t, built)} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 const (
@@ -279,6 +281,7 @@ func TestAnEditThatChangesMoreFailsTheLastCheck(t *testing.T) {
 		if err := b.verify(b.apply()); err != nil {
 			t.Fatalf("the edit alone: %v", err)
 		}
+		tell.Fault(t, "an edit that changes %s as well", name)
 		b.edits = slices.Insert(b.edits, 0, more)
 		var internal *InternalError
 		if err := b.verify(b.apply()); !errors.As(err, &internal) {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 func TestACleanTreeIsDescribed(t *testing.T) {
@@ -55,6 +57,7 @@ func TestEverythingThatIsNotCommittedIsListedAtOnce(t *testing.T) {
 	r.write("drafts/two", "x")
 	r.write("ignored.tmp", "x")
 
+	tell.Fault(t, "files that are staged, modified, deleted, renamed and untracked")
 	r.refused(
 		"blog/a file of\nits own: added; ",
 		"blog/both: staged, then modified; ",

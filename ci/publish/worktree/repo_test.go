@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // commitTime is the author and commit time of every test commit.
@@ -116,6 +118,7 @@ func (r repo) accepted() Commit {
 func (r repo) refused(lines ...string) {
 	r.t.Helper()
 	_, err := r.inspect()
+	tell.Observation(r.t, 0, "%v", err)
 	r.expect(err, lines...)
 }
 

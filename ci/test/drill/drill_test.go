@@ -91,6 +91,14 @@ func TestTheWayBackBeginsAtTheLastFault(t *testing.T) {
 	}
 }
 
+func TestACellHasNothingThatIsOtherEachTime(t *testing.T) {
+	got := cell([]string{"127.0.0.1:4711 has sha256:" + strings.Repeat("0123abcd", 8), "127.9.8.7 is for age1" + strings.Repeat("x", 58), strings.Repeat("long ", 99)})
+	want := "127.0.0.1 has sha256:0123abc…; 127.0.0.1 is for age1…; " + strings.TrimSpace(strings.Repeat("long ", 99)[:mostOfText-1]) + "…"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestANameIsReadAsASentence(t *testing.T) {
 	for name, want := range map[string]string{
 		"TestTheVMIsGone": "the VM is gone", "TestATagIsNeverMoved": "a tag is never moved", "FuzzBump": "bump", "TestARaceForID2": "a race for ID2",

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/publish/report"
+	"tazlab.net/castle/ci/test/tell"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -99,6 +100,7 @@ func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
 	for _, name := range []string{"untracked.txt", "blog/content/_index.md"} {
 		write(t, filepath.Join(source, name), "changed")
 	}
+	tell.Fault(t, "an untracked file and a changed one")
 	said := publishFails(t, w, source)
 	for _, want := range []string{"untracked.txt", "blog/content/_index.md"} {
 		if !strings.Contains(said, want) {
@@ -121,6 +123,7 @@ func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
 	w, source := world.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	// The same commit on another port is another image.
+	tell.Fault(t, "the same commit, published with another port")
 	said := publishFails(t, w, source, "--port=8080")
 	if !strings.Contains(said, first.Image.Digest) {
 		t.Errorf("the digest that is there (%s) is not named in:\n%s", first.Image.Digest, said)

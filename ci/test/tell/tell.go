@@ -5,6 +5,9 @@ package tell
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +37,9 @@ const mark = "drill: "
 // longest keeps a line whole: `go test -json` cuts those of four kilobytes.
 const longest = 300
 
+// folders are a test's own, which are others each time.
+var folders = regexp.MustCompile(regexp.QuoteMeta(filepath.Clean(os.TempDir())) + `/\S*/`)
+
 // Fault tells of a fault that begins now.
 func Fault(t testing.TB, format string, args ...any) {
 	t.Helper()
@@ -54,7 +60,7 @@ func Success(t testing.TB, verb string, took time.Duration) {
 
 func tell(t testing.TB, line Line) {
 	t.Helper()
-	line.Text = strings.Join(strings.Fields(line.Text), " ")
+	line.Text = folders.ReplaceAllString(strings.Join(strings.Fields(line.Text), " "), "…/")
 	if utf8.RuneCountInString(line.Text) > longest {
 		line.Text = string([]rune(line.Text)[:longest-1]) + "…"
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // patience is how long a test waits for what ought to come at once; only a test that fails takes as long.
@@ -74,6 +76,7 @@ func (w *Wait) Sees(text string) {
 			w.t.Fatalf("never saw %q:\n%s", text, w.history())
 		}
 	}
+	tell.Observation(w.t, 0, "the wait saw %q", text)
 }
 
 // StaysShut fails when the wait ends within d, which is to be several times what it needs to notice something.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // shop serves a chart and its CRDs from a list without digests.
@@ -74,7 +76,9 @@ func TestWhatIsPinnedIsFetchedAndNothingElse(t *testing.T) {
 		files[name] = bytes.Clone(good)
 		files[name][len(good)-1] ^= 1
 		dest := filepath.Join(t.TempDir(), "charts")
+		tell.Fault(t, "%s has another byte than pinned", name)
 		err := FetchAll(t.Context(), p.terragrunt, dest)
+		tell.Observation(t, 0, "%v", err)
 		if err == nil || !strings.Contains(err.Error(), name+" has the digest sha256:") || !strings.Contains(err.Error(), "charts.yaml pins sha256:") {
 			t.Errorf("%s with another byte: %v", name, err)
 		}

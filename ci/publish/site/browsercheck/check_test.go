@@ -15,6 +15,7 @@ import (
 	"tazlab.net/castle/ci/publish/site/browsercheck/pagechoice"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // summary has a line for each finding, and its examples' pages.
@@ -45,6 +46,7 @@ func expect(t *testing.T, report Report, want ...string) {
 const head = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>page</title></head><body>`
 
 func TestWhatThePolicyRefusesIsFound(t *testing.T) {
+	tell.Fault(t, "pages with scripts, styles, fonts and frames that the policy refuses")
 	report := look(t, `
 -- index.html --
 `+head+`home
@@ -89,6 +91,7 @@ p { font-family: far, near }
 		"violation: img-src refuses pictures.example: /foreign/",
 		"violation: script-src refuses eval of a string: /eval/",
 	)
+	tell.Observation(t, 0, "the browser saw %d kinds of violations and what is missing", len(report.Findings))
 	if !strings.HasPrefix(report.Policy, "default-src 'self'") || report.Errors() != len(report.Findings) || report.Of != 10 {
 		t.Errorf("%+v", report)
 	}
