@@ -74,7 +74,7 @@ var clusters = []Story{
 		in(scenarios, "TestSomebodyElsesVMInTheOneOfANodeIsLeftAlone"), in(hypervisor, "TestAVMIsTheClustersByIDNameAndTagTogether"))},
 	{"wipe-guards", "what has the cluster's id and its tag goes, and nothing else; without the typed name it is listed", also(
 		in(scenarios, "TestWipe"), in(hypervisor, "TestAWipeTakesWhatHasTheClustersIDAndItsTag", "TestAVMIsRemovedAsItWasListed"))},
-	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted", "TestAMixIsThatOfItsSeed")},
+	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted")},
 
 	{"destroy-hangs", "a cluster whose API is dead is removed all the same, within a deadline", nil},
 	{"flux-fights-destroy", "Flux goes first and is waited for; no namespace is stuck", nil},

@@ -1,0 +1,87 @@
+package profile
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// Mix is some faults at once, and what must happen to whoever meets them in a destroy and then a create of a whole cluster.
+type Mix struct {
+	Faults []string `json:"faults"` // as ParseFaults reads them, sorted
+	// EndsCreate and EndsDestroy say that no such call can end well as long as the faults are there.
+	EndsCreate  bool `json:"endsCreate"`
+	EndsDestroy bool `json:"endsDestroy"`
+	// Anew says that what a create leaves then is nothing to go on from: it has to be destroyed first.
+	Anew bool `json:"anew"`
+}
+
+// mixable is a fault that can be mixed with others. Its value is chosen at random.
+type mixable struct {
+	name  string
+	value func(*rand.Rand, *description.Cluster) string
+	// As in Mix.
+	endsCreate, endsDestroy, anew bool
+}
+
+var mixables = []mixable{
+	{name: WebhookLate, value: seconds(6)},
+	{name: WebhookLies, value: seconds(6)},
+	{name: BootstrapNoop, value: times(3)},
+	{name: VIPFlaps, value: seconds(5)},
+	{name: ProxmoxMoods, value: times(3)},
+	{name: InfisicalMoods, value: times(2)},
+	{name: CloneFails, value: ofNodes, endsCreate: true},
+	{name: DHCPDrift, value: ofNodes, endsCreate: true},
+	{name: Ghosts, value: ofControlPlanes, endsCreate: true, anew: true},
+	{name: EtcdAlarm, value: ofControlPlanes, endsCreate: true, anew: true},
+	{name: SecretMissing, value: fixed("GITOPS_TOKEN"), endsCreate: true, endsDestroy: true},
+	{name: FluxNoSecret, value: fixed(""), endsCreate: true},
+}
+
+func seconds(most int) func(*rand.Rand, *description.Cluster) string {
+	return func(random *rand.Rand, _ *description.Cluster) string { return fmt.Sprintf("%ds", 1+random.IntN(most)) }
+}
+
+func times(most int) func(*rand.Rand, *description.Cluster) string {
+	return func(random *rand.Rand, _ *description.Cluster) string { return strconv.Itoa(1 + random.IntN(most)) }
+}
+
+func fixed(value string) func(*rand.Rand, *description.Cluster) string {
+	return func(*rand.Rand, *description.Cluster) string { return value }
+}
+
+func ofNodes(random *rand.Rand, cluster *description.Cluster) string {
+	return vm(random, cluster.Nodes)
+}
+
+func ofControlPlanes(random *rand.Rand, cluster *description.Cluster) string {
+	return vm(random, cluster.ControlPlanes())
+}
+
+func vm(random *rand.Rand, nodes []description.Node) string {
+	return strconv.Itoa(nodes[random.IntN(len(nodes))].VMID)
+}
+
+// NewMix is the mix of a seed for a cluster: two to five faults, of which at most one ends a create, since a second one would never be met.
+func NewMix(seed uint64, cluster *description.Cluster) Mix {
+	random := rand.New(rand.NewPCG(seed, 1))
+	var m Mix
+	wanted := 2 + random.IntN(4)
+	for _, i := range random.Perm(len(mixables)) {
+		fault := mixables[i]
+		if len(m.Faults) == wanted || fault.endsCreate && m.EndsCreate {
+			continue
+		}
+		m.Faults = append(m.Faults, strings.TrimSuffix(fault.name+"="+fault.value(random, cluster), "="))
+		m.EndsCreate = m.EndsCreate || fault.endsCreate
+		m.EndsDestroy = m.EndsDestroy || fault.endsDestroy
+		m.Anew = m.Anew || fault.anew
+	}
+	slices.Sort(m.Faults)
+	return m
+}
