@@ -79,10 +79,8 @@ func (p *trial) row(w *world, row string, next *called) {
 func (w *world) isWhole() {
 	w.t.Helper()
 	w.hasExactlyItsVMs()
-	w.hasAQuorum(w.unsealed("talosconfig"))
-	k := w.kubernetes(w.unsealed("kubeconfig"))
-	k.hasNodes()
-	k.hasNoUnfinishedRelease()
+	kubeconfig, _ := w.keepsCredentials()
+	w.kubernetes([]byte(kubeconfig)).hasNoUnfinishedRelease()
 	w.isWell()
 	plan := w.castle("plan").succeeds().stdout.String()
 	if strings.Count(plan, "No changes.") != 6 || strings.Contains(plan, "will be") || strings.Contains(plan, "must be") {
