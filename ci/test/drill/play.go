@@ -24,24 +24,18 @@ type step struct {
 	env      []string
 }
 
-// Packages whose tests are played by themselves: both keep all cores busy.
-const (
-	scenarios = "test/scenarios"
-	e2e       = "test/e2e"
-)
-
 // steps are those that play the stories; whole says that all scenarios are, which may be more than the stories name.
 func steps(all []stories.Story, whole bool) []step {
 	quick := step{name: "what needs no world", flags: []string{"-timeout=20m"}}
-	worlds := step{name: "the scenarios of the proving ground", packages: []string{scenarios}, flags: []string{"-timeout=90m", "-parallel=3"}}
-	engine := step{name: "the end-to-end tests, on an engine", packages: []string{e2e}, flags: []string{"-timeout=60m"}, env: []string{"CASTLE_E2E=1"}}
+	worlds := step{name: "the scenarios of the proving ground", packages: []string{stories.Scenarios}, flags: []string{"-timeout=90m", "-parallel=3"}}
+	engine := step{name: "the end-to-end tests, on an engine", packages: []string{stories.EndToEnd}, flags: []string{"-timeout=60m"}, env: []string{"CASTLE_E2E=1"}}
 	for _, story := range all {
 		for _, test := range story.Tests {
 			of := &quick
 			switch test.Package {
-			case scenarios:
+			case stories.Scenarios:
 				of = &worlds
-			case e2e:
+			case stories.EndToEnd:
 				of = &engine
 			}
 			if !slices.Contains(of.packages, test.Package) {

@@ -2,7 +2,7 @@ package stories
 
 // Folders below ci with tests that play stories of clusters.
 const (
-	scenarios  = "test/scenarios"
+	scenarios  = Scenarios
 	gates      = "cluster/gates"
 	talos      = "cluster/talos"
 	secrets    = "cluster/secrets"

@@ -2,7 +2,7 @@ package stories
 
 // Folders below ci with tests that play stories of publishing.
 const (
-	e2e     = "test/e2e"
+	e2e     = EndToEnd
 	publish = "publish"
 )
 

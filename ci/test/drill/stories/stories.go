@@ -22,6 +22,12 @@ type Test struct {
 	Name    string // "TestAGhostIsNamed"
 }
 
+// Folders below ci whose tests keep every core busy: each is played by itself.
+const (
+	Scenarios = "test/scenarios" // start worlds
+	EndToEnd  = "test/e2e"       // call an engine
+)
+
 // All are the stories, those of publishing first.
 func All() []Story { return slices.Concat(publishing, clusters) }
 
