@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -202,22 +205,24 @@ func outcome(c *called) string {
 	}
 }
 
-// reached is what the run was at that came after another one: the layers that had begun and not ended, or for a wipe, which has none,
-// the machines that are left.
+// reached is what the run was at that came after another one: the layers that had begun and not ended, or where there is none, the machines
+// that are there.
 func (w *world) reached(before string) string {
-	if w.lastRun() == before {
+	events, err := timeline.Read(filepath.Join(w.lastRun(), "events.jsonl"))
+	if w.lastRun() == before || err != nil {
 		return "before its record"
 	}
-	var open []string
-	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
-		if w.started(layer) && w.layerResult(layer) == "" {
-			open = append(open, layer)
+	open := map[string]bool{}
+	for _, event := range events {
+		if event.Kind == timeline.KindLayer {
+			open[event.Layer] = event.Phase != timeline.PhaseEnd
 		}
 	}
+	maps.DeleteFunc(open, func(_ string, is bool) bool { return !is })
 	if len(open) == 0 {
 		return fmt.Sprintf("in no layer, with %d of %d VMs", len(w.ownVMs()), len(w.cluster.Nodes))
 	}
-	return "in " + strings.Join(open, ", ")
+	return "in " + strings.Join(slices.Sorted(maps.Keys(open)), ", ")
 }
 
 // killAlone kills castle, and waits until all that it had started, which go on without it, have given its lock free.
