@@ -109,6 +109,24 @@ func TestANameIsReadAsASentence(t *testing.T) {
 	}
 }
 
+func TestAStepHandsOverWhatGoTestSays(t *testing.T) {
+	all, name := newResults(), stories.Test{Package: "test/drill/marked", Name: "TestAPageWithoutTheMarksIsRefused"}
+	one := step{packages: []string{name.Package}, tests: []string{name.Name}}
+	var said strings.Builder
+	if err := one.run(t.Context(), "../../..", &said, all.take); err != nil {
+		t.Fatal(err)
+	}
+	if of := all.tests[name]; len(all.tests) != 1 || of == nil || of.action != "pass" || !strings.Contains(said.String(), "pass "+name.Name) {
+		t.Errorf("the results are %+v, and it said %q", all.tests, said.String())
+	}
+
+	// What cannot even be compiled is no test that passed.
+	none := step{packages: []string{"test/drill/nothing"}, tests: []string{name.Name}}
+	if err := none.run(t.Context(), "../../..", &said, all.take); err != nil || len(all.broken) == 0 {
+		t.Errorf("%v: a package that is not there is broken: %v\n%s", err, all.broken, said.String())
+	}
+}
+
 func TestAStepForEachKindOfTestPlaysAllStories(t *testing.T) {
 	all := stories.All()
 	list := steps(all, true)
