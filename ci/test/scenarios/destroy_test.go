@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 const notRemoved = "not removed by itself, but with the machines that it was on:\n"
@@ -30,6 +31,7 @@ func TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent(t *testing.T) {
 	w.on()
 	w.castle("create").succeeds()
 	k := w.kubernetes(w.unsealed("kubeconfig"))
+	tell.Fault(t, "kustomize-controller and the webhook of External Secrets do not run, and a volume's driver lets go of nothing")
 	k.stops("flux-system", "kustomize-controller")
 	k.stops("external-secrets", "external-secrets-webhook")
 	k.service("shop")
@@ -57,6 +59,7 @@ func TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent(t *testing.T) {
 	w.nothingIsLeft()
 
 	w.castle("create").succeeds()
+	tell.Fault(t, "all control planes are switched off")
 	w.byHand(func(ctx context.Context, host *proxmox.Node) error {
 		for _, node := range w.cluster.ControlPlanes() {
 			machine, err := host.VirtualMachine(ctx, node.VMID)

@@ -8,6 +8,7 @@ const (
 	secrets    = "cluster/secrets"
 	layers     = "cluster/layers"
 	hypervisor = "cluster/hypervisor"
+	teardown   = "cluster/teardown"
 )
 
 // whole is a cluster's life through five faults, which belong to several stories.
@@ -74,10 +75,16 @@ var clusters = []Story{
 		in(scenarios, "TestSomebodyElsesVMInTheOneOfANodeIsLeftAlone"), in(hypervisor, "TestAVMIsTheClustersByIDNameAndTagTogether"))},
 	{"wipe-guards", "what has the cluster's id and its tag goes, and nothing else; without the typed name it is listed", also(
 		in(scenarios, "TestWipe"), in(hypervisor, "TestAWipeTakesWhatHasTheClustersIDAndItsTag", "TestAVMIsRemovedAsItWasListed"))},
+	{"destroy-hangs", "a cluster that is dead in part, or whose API is silent, is removed all the same within a deadline; what went with its machines is listed", also(
+		in(scenarios, "TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent"), in(teardown, "TestWhatHoldsIsNamedOnceNothingGoesAnyMore"))},
+	{"flux-fights-destroy", "Flux goes first and is waited for, then load balancers and volumes; nothing is stuck", also(
+		in(scenarios, whole), in(teardown, "TestWhatHoldsIsNamedOnceNothingGoesAnyMore", "TestWhatOutlivesTheClusterIsRemoved"))},
+	{"doctor", "what is wrong is told at once, each with its fix, and `create` does not begin with it", also(
+		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
+	{"proxmox-privileges", "the README's role is enough; a privilege that is missing is named with its path, before anything is made or removed", also(
+		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in(hypervisor, "TestTheREADMEsRoleHasThePrivileges", "TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes"))},
 	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted")},
 
-	{"destroy-hangs", "a cluster whose API is dead is removed all the same, within a deadline", nil},
-	{"flux-fights-destroy", "Flux goes first and is waited for; no namespace is stuck", nil},
 	{"slow-uplink", "deadlines follow what is being pulled, and that is said", nil},
 	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", nil},
 	{"crd-with-cr", "custom resources beside their definitions in one Kustomization are found before a cluster fails on them", nil},
