@@ -76,7 +76,7 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 		"a privilege is missing": {fault(profile.PrivilegeMissing, "VM.Config.Disk"), map[string]told{
 			"Proxmox privileges": {Failed, "the token lacks VM.Config.Disk on /vms/421, /vms/422", "pveum role modify Castle --privs VM.Config.Disk --append 1"}}},
 		"VMs and bridges are not seen": {fault(profile.PrivilegeMissing, "VM.Audit,SDN.Use"), map[string]told{
-			"Proxmox privileges": {Failed, "VM.Audit", "--privs VM.Audit"}, "Proxmox bridge": {NotChecked, "see Proxmox privileges", ""},
+			"Proxmox privileges": {Failed, "VM.Audit", "--privs VM.Audit"}, "Proxmox storage": {NotChecked, "whether it has room is not known", ""}, "Proxmox bridge": {NotChecked, "see Proxmox privileges", ""},
 			"Proxmox template": {NotChecked, "see Proxmox privileges", ""}, "Proxmox VM ids": {NotChecked, "see Proxmox privileges", ""},
 			"network addresses": {NotChecked, "see Proxmox privileges", ""}}},
 		"a token without a role": {func(w *world) { w.proxmox.Privileges = map[string][]string{"/": {}} }, map[string]told{

@@ -84,7 +84,7 @@ func storage(ctx context.Context, s *sight) []finding {
 	if err != nil {
 		return notChecked("%v", err)
 	}
-	vms, _ := s.seen()
+	vms, unknown := s.seen()
 	var found []finding
 	var room []string
 	for _, at := range storages {
@@ -117,6 +117,8 @@ func storage(ctx context.Context, s *sight) []finding {
 	switch {
 	case found != nil:
 		return found
+	case unknown != nil:
+		return notChecked("it is there, and whether it has room is not known: %s", unknown[0].seen)
 	case len(storages) == 0:
 		return notChecked("%s", seeRow("no host is online", groupProxmox, "hosts"))
 	}

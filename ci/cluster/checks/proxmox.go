@@ -106,7 +106,7 @@ func hosts(ctx context.Context, s *sight) []finding {
 		}
 	}
 	if found == nil {
-		return ok("%s online", strings.Join(names, ", "))
+		return ok("online: %s", strings.Join(names, ", "))
 	}
 	return found
 }

@@ -17,7 +17,8 @@ import (
 // needed are the privileges that castle and OpenTofu's provider use, by what they are used on. The README gives them to a role.
 //
 // Source: qemu-server 9.2 (src/PVE/API2/Qemu.pm: the permissions of each call, check_vm_modify_config_perm and check_drive_perms),
-// pve-storage 9.1 (src/PVE/API2/Storage/Status.pm), pve-manager 9.2 (PVE/API2/Cluster.pm and Nodes.pm). They were the same in 8.4.
+// pve-storage 9.1 (src/PVE/API2/Storage/Status.pm), pve-manager 9.2 (PVE/API2/Cluster.pm and Nodes.pm). They are the same in qemu-server
+// 8.3.13 and pve-manager 8.4.1, which are those of Proxmox VE 8.4.
 var needed = []struct {
 	privileges []string
 	what       string

@@ -59,14 +59,14 @@ func TestAMissingPrivilegeIsRefusedWhereItIsUsed(t *testing.T) {
 
 func TestATokenIsToldItsOwnPrivileges(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
-		o.Privileges = map[string][]string{"/": {"VM.Audit", "VM.Clone"}, "/vms/521": {"VM.Audit"}}
+		o.Privileges = map[string][]string{"/": {"VM.Audit", "VM.Clone", "VM.PowerMgmt"}, "/vms/521": {"VM.Audit", "VM.Clone"}}
 		o.Profile.Faults = profile.Faults{profile.PrivilegeMissing: "VM.Clone"}
 	})
 	whole, err := w.client.Permissions(t.Context(), nil)
-	if err != nil || !bool(whole["/vms"]["VM.Audit"]) || len(whole["/vms"]) != 1 || len(whole["/vms/521"]) != 1 {
+	if err != nil || !bool(whole["/vms"]["VM.Audit"]) || len(whole["/vms"]) != 2 || len(whole["/vms/521"]) != 1 {
 		t.Errorf("all that the token may: %v, %v", whole, err)
 	}
-	if here, err := w.client.Permissions(t.Context(), &api.PermissionsOptions{Path: "/vms/900"}); err != nil || len(here) != 1 || len(here["/vms/900"]) != 1 {
+	if here, err := w.client.Permissions(t.Context(), &api.PermissionsOptions{Path: "/vms/900"}); err != nil || len(here) != 1 || len(here["/vms/900"]) != 2 {
 		t.Errorf("on the template: %v, %v", here, err)
 	}
 	if _, err := New(Options{File: "x", Tokens: []string{tokenID + "=" + tokenSecret}, Privileges: map[string][]string{"/": {"VM.Clon"}}}); err == nil {
