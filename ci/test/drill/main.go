@@ -55,7 +55,7 @@ func drill(ctx context.Context, o options) error {
 	if told.Failed > 0 {
 		fmt.Fprint(os.Stderr, played.failures())
 	}
-	text := fmt.Sprintf("%s, %d cores, %s: %s", began.Format(time.DateOnly), runtime.NumCPU(), time.Since(began).Round(time.Second), told.Markdown())
+	text := fmt.Sprintf("%s, %d cores, %s: %s", began.Format(time.DateOnly), runtime.NumCPU(), short(time.Since(began)), told.Markdown())
 	fmt.Print(text)
 	if o.write != "" {
 		if err := rewrite(o.write, text); err != nil {

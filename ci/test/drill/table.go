@@ -141,7 +141,10 @@ func short(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return fmt.Sprintf("%.0f s", d.Seconds())
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f min", d.Minutes())
 }
 
 // Markdown is the table below a line that sums it up. A story that no test plays counts as nothing.

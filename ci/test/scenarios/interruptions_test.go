@@ -182,15 +182,14 @@ func (p *trial) interrupt(w *world, verb ...string) (row string) {
 	case <-time.After(instant):
 	}
 	at := w.reached(before)
-	tell.Fault(w.t, "%s, %s after its start, struck: %s", verb[0], instant.Round(100*time.Millisecond), p.way.name)
+	tell.Fault(w.t, "%s, %.1f s after its start, struck: %s", verb[0], instant.Seconds(), p.way.name)
 	mend := p.way.strike(w, c, p.random)
 	c.endsWithin(45 * time.Second)
 	if mend != nil {
 		mend()
 	}
-	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
-	w.t.Logf("%s: %s, struck after %s: %s", verb[0], p.way.name, round(instant), at)
-	return fmt.Sprintf("| %d | %s | %s | %s of %s, %s | %s |", p.number, verb[0], p.way.name, round(instant), round(whole), at, outcome(c))
+	w.t.Logf("%s: %s, struck after %s: %s", verb[0], p.way.name, instant, at)
+	return fmt.Sprintf("| %d | %s | %s | %.2f s of %.2f s, %s | %s |", p.number, verb[0], p.way.name, instant.Seconds(), whole.Seconds(), at, outcome(c))
 }
 
 // outcome is how the interrupted run ended.
@@ -205,24 +204,25 @@ func outcome(c *called) string {
 	}
 }
 
-// reached is what the run was at that came after another one: the layers that had begun and not ended, or where there is none, the machines
-// that are there.
+// reached is what the run was at that came after another one: the layers that had begun and not ended, or where there is none, the steps.
 func (w *world) reached(before string) string {
 	events, err := timeline.Read(filepath.Join(w.lastRun(), "events.jsonl"))
 	if w.lastRun() == before || err != nil {
 		return "before its record"
 	}
-	open := map[string]bool{}
-	for _, event := range events {
-		if event.Kind == timeline.KindLayer {
-			open[event.Layer] = event.Phase != timeline.PhaseEnd
+	for _, kind := range []string{timeline.KindLayer, timeline.KindStep} {
+		open := map[string]bool{}
+		for _, event := range events {
+			if event.Kind == kind {
+				open[cmp.Or(event.Name, event.Layer)] = event.Phase != timeline.PhaseEnd
+			}
+		}
+		maps.DeleteFunc(open, func(_ string, is bool) bool { return !is })
+		if len(open) > 0 {
+			return "in " + strings.Join(slices.Sorted(maps.Keys(open)), ", ")
 		}
 	}
-	maps.DeleteFunc(open, func(_ string, is bool) bool { return !is })
-	if len(open) == 0 {
-		return fmt.Sprintf("in no layer, with %d of %d VMs", len(w.ownVMs()), len(w.cluster.Nodes))
-	}
-	return "in " + strings.Join(slices.Sorted(maps.Keys(open)), ", ")
+	return "in no layer"
 }
 
 // killAlone kills castle, and waits until all that it had started, which go on without it, have given its lock free.

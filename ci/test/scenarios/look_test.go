@@ -157,12 +157,6 @@ func (w *world) hasExactlyItsVMs() {
 	w.hasTheTemplate()
 }
 
-// ownVMs are those with the cluster's tag.
-func (w *world) ownVMs() []vm {
-	w.t.Helper()
-	return slices.DeleteFunc(w.vms(), func(vm vm) bool { return !slices.Contains(strings.Split(vm.Tags, ";"), w.cluster.Name) })
-}
-
 func (w *world) hasTheTemplate() {
 	w.t.Helper()
 	if !slices.ContainsFunc(w.vms(), func(vm vm) bool { return vm.ID == w.cluster.Proxmox.Template && vm.Template == 1 }) {

@@ -71,7 +71,7 @@ func (p *trial) play(t *testing.T) {
 func (p *trial) row(w *world, row string, next *called) {
 	if !w.t.Failed() {
 		tell.Observation(w.t, 0, "the next %s ended what was begun", next.verb())
-		w.t.Logf("%s %s |", row, next.took.Round(100*time.Millisecond))
+		w.t.Logf("%s %.1f s |", row, next.took.Seconds())
 	}
 }
 
