@@ -51,7 +51,8 @@ func token(_ context.Context, s *sight) []finding {
 	case api.err != nil:
 		return []finding{{Failed, api.err.Error(), "look at pveproxy and pvedaemon on the Proxmox node: journalctl -u pveproxy -u pvedaemon"}}
 	}
-	return ok("Proxmox VE %s takes %s", api.version, api.token)
+	// The end of a text is no place for the beginning of a secret: it would be taken for one that was cut off.
+	return ok("%s is known to Proxmox VE %s", api.token, api.version)
 }
 
 // role is the one that the README has people make.

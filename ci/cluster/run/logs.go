@@ -9,6 +9,7 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -91,4 +92,10 @@ func (l *logs) cause(layer string) string {
 		return ""
 	}
 	return l.causes[layer].Text()
+}
+
+// failed tells whether a unit failed by itself: Terragrunt reports so, or reports an early exit of one whose tool has told of an error.
+func (l *logs) failed(unit terragrunt.Unit) bool {
+	cause := l.causes[layers.OfFolder(unit.Name).Name]
+	return unit.Result == terragrunt.FailedRun || unit.Result == terragrunt.EarlyExit && cause != nil && len(cause.errors) > 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,12 +61,16 @@ func (c *Cluster) Runner(access *Access, events string, log func(unit, message s
 
 // failure names the first layer that failed by itself.
 func (c *Cluster) failure(record *Record, logs *logs, failed *terragrunt.Failed) error {
-	first := failed.Units()[0]
-	for _, unit := range failed.Units() {
-		if unit.Ended.Before(first.Ended) {
-			first = unit
+	var units []terragrunt.Unit
+	for _, unit := range failed.Report {
+		if logs.failed(unit) {
+			units = append(units, unit)
 		}
 	}
+	if len(units) == 0 {
+		return &Failure{Cause: failed.Error(), Resume: c.resume(record.Command), err: failed}
+	}
+	first := slices.MinFunc(units, func(a, b terragrunt.Unit) int { return a.Ended.Compare(b.Ended) })
 	layer := layers.OfFolder(first.Name).Name
 	cause := logs.cause(layer)
 	if cause == "" {
@@ -79,10 +84,10 @@ func (c *Cluster) closeLayers(record *Record, report terragrunt.Report, logs *lo
 	var err error
 	for _, unit := range report {
 		event := timeline.Event{Time: unit.Ended, Kind: timeline.KindLayer, Cluster: c.Description.Name, Layer: layers.OfFolder(unit.Name).Name, Phase: timeline.PhaseEnd}
-		switch unit.Result {
-		case terragrunt.FailedRun:
+		switch {
+		case logs.failed(unit):
 			event.Result, event.Cause = timeline.ResultFailed, logs.cause(event.Layer)
-		case terragrunt.EarlyExit:
+		case unit.Result == terragrunt.EarlyExit:
 			event.Time, event.Result, event.Cause = time.Time{}, timeline.ResultSkipped, "a layer that it needs failed"
 		default:
 			continue

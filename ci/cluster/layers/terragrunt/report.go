@@ -29,7 +29,8 @@ type Unit struct {
 	Cause   string    `json:"Cause"`  // the ancestor, or the error's text
 }
 
-// Failed says that units failed.
+// Failed says that units failed. Of units that are destroyed and others that are left out, Terragrunt 1.1 reports even the one that failed as
+// an early exit, so that there may be none in the report.
 type Failed struct {
 	Report Report
 	err    error
@@ -40,13 +41,13 @@ func (f *Failed) Error() string {
 	for _, unit := range f.Report.failed() {
 		names = append(names, unit.Name)
 	}
+	if names == nil {
+		return f.err.Error()
+	}
 	return "failed: " + strings.Join(names, ", ")
 }
 
 func (f *Failed) Unwrap() error { return f.err }
-
-// Units are those that failed by themselves, in the report's order.
-func (f *Failed) Units() []Unit { return f.Report.failed() }
 
 func (r Report) failed() []Unit {
 	var failed []Unit

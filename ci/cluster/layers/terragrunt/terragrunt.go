@@ -65,7 +65,7 @@ func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
 		return report, context.Cause(ctx)
 	case runErr == nil:
 		return report, err
-	case err != nil || report.failed() == nil:
+	case err != nil:
 		return report, runErr
 	}
 	return report, &Failed{Report: report, err: runErr}

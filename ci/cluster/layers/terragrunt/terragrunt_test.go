@@ -89,7 +89,7 @@ func TestAUnitThatFailsIsNamedAndHoldsBackWhatNeedsIt(t *testing.T) {
 		map[string]string{"1-first": broken, "2-second": fine, "3-third": fine})
 	report, lines, err := run(t, r, "apply", "-auto-approve")
 	var failed *Failed
-	if !errors.As(err, &failed) || len(failed.Units()) != 1 || failed.Units()[0].Name != "1-first" {
+	if !errors.As(err, &failed) || len(failed.Report.failed()) != 1 || failed.Report.failed()[0].Name != "1-first" {
 		t.Fatalf("got %v", err)
 	}
 	results := map[string]string{}
