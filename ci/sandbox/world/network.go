@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // network gives the world's services and machines their addresses, all on the loopback interface of its namespace.
@@ -19,10 +20,16 @@ type network struct {
 	users map[netip.Addr]int // listeners at an address
 }
 
-func openNetwork() (*network, error) {
+// openNetwork prepares the namespace for a world in a subnet. What nobody has there is not looked for outside of it: the machine that the
+// world runs on may have a way to a network of the same addresses.
+func openNetwork(subnet netip.Prefix) (*network, error) {
 	loopback, err := netlink.LinkByName("lo")
 	if err == nil {
 		err = netlink.LinkSetUp(loopback)
+	}
+	if err == nil {
+		outside := &net.IPNet{IP: subnet.Masked().Addr().AsSlice(), Mask: net.CIDRMask(subnet.Bits(), subnet.Addr().BitLen())}
+		err = netlink.RouteReplace(&netlink.Route{Dst: outside, Type: unix.RTN_UNREACHABLE})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the world needs a network namespace of its own, and the right to change it: %w", err)

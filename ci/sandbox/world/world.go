@@ -123,7 +123,7 @@ func (w *world) open() (err error) {
 	if w.ca, err = openAuthority(w.Dir); err != nil {
 		return err
 	}
-	w.network, err = openNetwork()
+	w.network, err = openNetwork(w.cluster.Network.Subnet)
 	return err
 }
 
