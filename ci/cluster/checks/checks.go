@@ -95,8 +95,10 @@ var table = []check{
 }
 
 const (
-	// lookTime is how long a check may take.
+	// lookTime is how long a check may take that a person waits for.
 	lookTime = 4 * time.Second
+	// createTime is how long one may take before a create: what is only slow must not keep it from beginning.
+	createTime = 20 * time.Second
 	// allTime is how long a person waits for all rows.
 	allTime = 4800 * time.Millisecond
 	// grace is how long a check may go on that does not look at its deadline.
@@ -107,7 +109,7 @@ const (
 func All(ctx context.Context, cluster *run.Cluster, pushToken string) []Row {
 	ctx, cancel := context.WithTimeout(ctx, allTime)
 	defer cancel()
-	s := newSight(ctx, cluster)
+	s := newSight(ctx, cluster, lookTime)
 	defer s.close()
 	s.pushToken = pushToken
 	s.openSources(ctx)
@@ -129,7 +131,7 @@ func (r *Refused) Error() string {
 // Blocking runs the checks that keep create from beginning, beside its reading of the secrets, and fails with a *Refused that has all that
 // failed. values waits for the secrets; they are nil where they could not be had, which create itself tells of.
 func Blocking(ctx context.Context, cluster *run.Cluster, values func() *secrets.Values) error {
-	s := newSight(ctx, cluster)
+	s := newSight(ctx, cluster, createTime)
 	defer s.close()
 	s.values = values
 	return s.blocking(ctx)
@@ -176,7 +178,7 @@ func (c check) within(ctx context.Context, s *sight) []finding {
 	if c.late {
 		s.values()
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	done := make(chan []finding, 1)
 	go func() { done <- c.look(ctx, s) }()
@@ -189,7 +191,7 @@ func (c check) within(ctx context.Context, s *sight) []finding {
 	case found := <-done:
 		return found
 	case <-time.After(grace):
-		return notChecked("it took longer than %s", lookTime)
+		return notChecked("it took longer than %s", s.limit)
 	}
 }
 

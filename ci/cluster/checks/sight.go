@@ -18,6 +18,7 @@ type sight struct {
 	cluster   *run.Cluster
 	described *description.Cluster
 	pushToken string
+	limit     time.Duration // of each check
 
 	opened func() *secrets.Opened // what all sources hold; nil where create reads them
 	values func() *secrets.Values // the same as values, nil where there are none
@@ -73,9 +74,9 @@ func (m machines) running(described *description.Cluster, role string) bool {
 	return false
 }
 
-func newSight(ctx context.Context, cluster *run.Cluster) *sight {
-	s := &sight{cluster: cluster, described: cluster.Description, probe: probe}
-	limited := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, lookTime) }
+func newSight(ctx context.Context, cluster *run.Cluster, limit time.Duration) *sight {
+	s := &sight{cluster: cluster, described: cluster.Description, limit: limit, probe: probe}
+	limited := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, limit) }
 	s.files = sync.OnceValues(func() (*secrets.Values, error) {
 		return secrets.FromFiles(s.described, secrets.Inputs{Folder: cluster.Folder, AgeKey: cluster.AgeKey})
 	})
@@ -106,7 +107,7 @@ func newSight(ctx context.Context, cluster *run.Cluster) *sight {
 // openSources has the secrets read here, where no create does it.
 func (s *sight) openSources(ctx context.Context) {
 	s.opened = sync.OnceValue(func() *secrets.Opened {
-		return secrets.Open(ctx, s.described, secrets.Inputs{Folder: s.cluster.Folder, AgeKey: s.cluster.AgeKey, Deadline: lookTime})
+		return secrets.Open(ctx, s.described, secrets.Inputs{Folder: s.cluster.Folder, AgeKey: s.cluster.AgeKey, Deadline: s.limit})
 	})
 	s.values = func() *secrets.Values { return s.opened().Values }
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -52,13 +53,14 @@ type world struct {
 	state      string
 	terragrunt string // what the program prints
 	lock       string // in the store, empty where there is none
+	limit      time.Duration
 }
 
 // newWorld is one in which nothing is wrong, but for what spoil does.
 func newWorld(t *testing.T, spoil func(*world)) *world {
 	t.Helper()
 	w := &world{
-		t: t, branch: "main", state: t.TempDir(), pushToken: pushToken, terragrunt: "terragrunt version v1.1.0",
+		t: t, limit: time.Minute, branch: "main", state: t.TempDir(), pushToken: pushToken, terragrunt: "terragrunt version v1.1.0",
 		proxmox: proxmox.Options{
 			Tokens: []string{proxmoxToken}, Nodes: []proxmox.Node{{Name: "proxmox"}}, Privileges: map[string][]string{"/": hypervisor.Privileges()},
 			Storages: []proxmox.Storage{{ID: "local-lvm", Type: "lvmthin", Content: "images,rootdir", Bytes: 1 << 40}},
@@ -210,9 +212,8 @@ func (w *world) serveS3() string {
 // rows are what all checks say, by check.
 func (w *world) rows() map[string][]Row {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), allTime)
-	defer cancel()
-	s := newSight(ctx, w.cluster)
+	ctx := w.t.Context()
+	s := newSight(ctx, w.cluster, w.limit)
 	defer s.close()
 	s.pushToken, s.probe = w.pushToken, w.probe
 	s.openSources(ctx)
@@ -234,7 +235,7 @@ func (w *world) rows() map[string][]Row {
 // blocking is Blocking in this world.
 func (w *world) blocking(values func() *secrets.Values) error {
 	w.t.Helper()
-	s := newSight(w.t.Context(), w.cluster)
+	s := newSight(w.t.Context(), w.cluster, w.limit)
 	defer s.close()
 	s.values, s.probe = values, w.probe
 	return s.blocking(w.t.Context())

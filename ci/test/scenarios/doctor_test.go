@@ -61,7 +61,7 @@ func TestDoctorNamesAllThatIsWrong(t *testing.T) {
 		"Proxmox privileges": {"the token lacks VM.Clone on /vms/900", "the token lacks SDN.Use on /sdn/zones/localnetwork/vmbr0"},
 		"Proxmox storage":    {"local-lvm on pve has 1 GiB free, and 320 GiB of disks are to be made"},
 		"network addresses":  {"somebody answers at 192.168.77.214, the address of node sandbox-worker-1 (port 22 accepts connections)"},
-		"network clocks":     {"Proxmox is 10m"},
+		"network clocks":     {"ahead of this machine's clock"},
 	}
 	for name, found := range rows {
 		for i, row := range found {
@@ -80,7 +80,7 @@ func TestDoctorNamesAllThatIsWrong(t *testing.T) {
 	for name, seen := range wrong {
 		for _, text := range seen {
 			if name != "secrets complete" {
-				refused.failsWith("\n  " + name + ": " + text)
+				refused.failsWith("\n  "+name+": ", text)
 			}
 		}
 	}
