@@ -77,6 +77,8 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			"Proxmox certificate": {Warning, "proxmox.insecure", "ca or fingerprint"}}},
 		"a privilege is missing": {fault(profile.PrivilegeMissing, "VM.Config.Disk"), map[string]told{
 			"Proxmox privileges": {Failed, "the token lacks VM.Config.Disk on /vms/421, /vms/422", "pveum role modify Castle --privs VM.Config.Disk --append 1"}}},
+		"a privilege is missing that create does without": {fault(profile.PrivilegeMissing, "Sys.Audit"), map[string]told{
+			"Proxmox privileges": {Warning, "the token lacks Sys.Audit on /, /nodes/proxmox (hosts and tasks), which create does without", "--privs Sys.Audit"}}},
 		"VMs and bridges are not seen": {fault(profile.PrivilegeMissing, "VM.Audit,SDN.Use"), map[string]told{
 			"Proxmox privileges": {Failed, "VM.Audit", "--privs VM.Audit"}, "Proxmox storage": {NotChecked, "whether it has room is not known", ""}, "Proxmox bridge": {NotChecked, "see Proxmox privileges", ""},
 			"Proxmox template": {NotChecked, "see Proxmox privileges", ""}, "Proxmox VM ids": {NotChecked, "see Proxmox privileges", ""},

@@ -78,7 +78,11 @@ func privileges(_ context.Context, s *sight) []finding {
 	}
 	var found []finding
 	for _, lack := range lacks.list {
-		found = append(found, finding{Failed, "the token lacks " + lack.String(),
+		verdict, seen := Failed, "the token lacks "+lack.String()
+		if lack.Spare {
+			verdict, seen = Warning, seen+", which create does without"
+		}
+		found = append(found, finding{verdict, seen,
 			fmt.Sprintf("on a Proxmox node: pveum role modify %s --privs %s --append 1 (%[1]s is the role of the README)", role, lack.Privilege)})
 	}
 	return found

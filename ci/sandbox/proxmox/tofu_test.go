@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -143,10 +144,14 @@ func TestTheRealProviderShowsWhyItFailed(t *testing.T) {
 	}
 }
 
-// The layer's module is the provider's user that counts. The host's moods meet the clones, which the module retries.
+// The layer's module is the provider's user that counts. The host's moods meet the clones, which the module retries, and the token has the
+// README's role without what create is said to do without.
 func TestTheLayersModuleReachesAStateWithoutChanges(t *testing.T) {
 	layers := filepath.Join("..", "..", "..", "terragrunt")
-	w := newWorld(t, slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2"}))
+	w := newWorld(t, func(o *Options) {
+		slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2", profile.PrivilegeMissing: "Datastore.Audit,Sys.Audit,VM.Config.HWType"})(o)
+		o.Privileges = map[string][]string{"/": hypervisor.Privileges()}
+	})
 	tofu := newTofu(t, w, filepath.Join(layers, "modules", "platform-proxmox"))
 	cluster, err := description.Load(filepath.Join(layers, "live", "sandbox"))
 	if err != nil {
