@@ -108,11 +108,8 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	}
 	defer removeReadOnly(work)
 	source := filepath.Join(work, "source")
-	if err := writeRecipe(recipe.Name, source); err != nil {
-		return err
-	}
 	built, out := filepath.Join(work, "built"), filepath.Join(work, "out")
-	for _, folder := range []string{built, out} {
+	for _, folder := range []string{source, built, out} {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return err
 		}
@@ -131,6 +128,14 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 			"GOMODCACHE="+filepath.Join(work, "mod"), "GOCACHE="+filepath.Join(b.scratch, "compiled"))
 		command.Env = append(command.Env, recipe.cgo()...)
 		return log.output(command)
+	}
+	if recipe.pin == nil {
+		err = writeRecipe(recipe.Name, source)
+	} else {
+		err = recipe.writeLists(source, run)
+	}
+	if err != nil {
+		return err
 	}
 
 	// One command for all programs, so that they are compiled and linked side by side; it names each after its package.

@@ -1,7 +1,7 @@
 // Package gotool builds programs from pinned Go modules, for machines that can reach a module proxy but no registry and
 // no release page. It never picks a version itself: each tool is a recipe, a folder under recipes/ that holds the
 // module and its version (recipe.yaml) and the complete, checksummed list of what it is built from (go.mod.in,
-// go.sum.in).
+// go.sum.in). Of some there are other versions, too (versions.yaml), for who has to see that they work.
 //
 // A built tool is kept in the cache folder under the digest of its recipe, so that a changed recipe builds anew and an
 // unchanged one costs a stat.
@@ -64,11 +64,21 @@ type Recipe struct {
 	Compiler []string `yaml:"compiler"`
 
 	digest string
+	pin    *pin // nil: the recipe's own version, with go.mod.in and go.sum.in
 }
 
-// Load reads an embedded recipe. It fails when there is none of that name or when the pinned version is not the one
-// that go.mod.in requires.
+// Load reads an embedded recipe, by its name, or by what At makes of it and another version of versions.yaml. It fails when
+// there is none of that name or version, or when the pinned version is not the one that go.mod.in requires.
 func Load(name string) (Recipe, error) {
+	name, version, other := strings.Cut(name, "@")
+	recipe, err := loadOwn(name)
+	if err != nil || !other || version == recipe.Version {
+		return recipe, err
+	}
+	return recipe.inVersion(version)
+}
+
+func loadOwn(name string) (Recipe, error) {
 	folder := path.Join("recipes", name)
 	data, err := recipes.ReadFile(path.Join(folder, "recipe.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {
