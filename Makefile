@@ -81,6 +81,15 @@ test-s3: castle ## Try the states in a real store that speaks S3 (versitygw), wh
 	@folder=$$($(castle) tool versitygw --cache=$(cache)) && PATH="$$($(castle) tool tofu --cache=$(cache)):$$PATH" \
 	CASTLE_VERSITYGW="$$folder/versitygw" CASTLE_REQUIRE_ALL=1 go test -count=1 -timeout 20m -v ./ci/cluster/layers/state
 
+# One of ci/setup/gotool/versions.yaml, where it is built; else any that has an image.
+HUGO ?= 0.148.1
+
+.PHONY: test-hugo
+test-hugo: castle ## Build sites with another version of Hugo than castle's, HUGO=0.148.1, which is built where nothing can be pulled
+	@variables=$$($(castle) setup --hugo=$(HUGO) --cache=$(cache)); eval "$$variables"; \
+	CASTLE=$(castle) CASTLE_CACHE=$(cache) CASTLE_OTHER_HUGO=$(HUGO) CASTLE_E2E=1 \
+	go test -count=1 -timeout 30m -v -run TestASiteIsBuiltWithTheHugoThatItNames ./ci/test/e2e
+
 .PHONY: publishers
 publishers: ## Publish N=200 images at once into one GitOps repository; each has to get its commit
 	@CASTLE_PUBLISHERS=$(N) go test -count=1 -timeout 2h -v -run TestPublishersAtOnceEachMakeTheirCommit ./ci/publish/gitops

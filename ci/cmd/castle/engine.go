@@ -50,6 +50,7 @@ publishing pulls. Other pipelines name the group of their images:
 		},
 	}
 	h.add(command)
+	h.addHugo(command)
 	return command
 }
 
@@ -61,7 +62,7 @@ func (h *host) setup(own daggerengine.Engine, log io.Writer) setup.Setup {
 
 // addGroups makes the stand-ins of the groups for an engine of castle's own that runs: its mirror shows them at once.
 func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.Engine, log io.Writer) error {
-	if len(h.groups) == 0 || h.mirror != mirrorAlways {
+	if len(h.asked()) == 0 || h.mirror != mirrorAlways {
 		return nil
 	}
 	if mine, err := uses(ctx, plan, own); err != nil || !mine {
@@ -71,7 +72,7 @@ func (h *host) addGroups(ctx context.Context, plan setup.Plan, own daggerengine.
 	if err != nil {
 		return err
 	}
-	_, err = h.buildMirror(ctx, list, h.groups, false, log)
+	_, err = h.buildMirror(ctx, list, h.asked(), false, log)
 	return err
 }
 

@@ -26,9 +26,12 @@ func TestTheEngineStartsWithWhatPublishingPulls(t *testing.T) {
 	stop := errors.New("nothing is built in a test")
 	var asked [][]string
 	h := host{
-		cache: t.TempDir(), images: list, mirror: mirrorAlways, groups: []string{"create"},
+		cache: t.TempDir(), images: list, mirror: mirrorAlways, groups: []string{"create"}, hugo: []string{"0.148.1"},
 		build: func(_ context.Context, options mirror.BuildOptions) ([]mirror.Built, error) {
 			asked = append(asked, options.Groups)
+			if wanted, err := options.List.In(options.Groups...); err != nil || slices.ContainsFunc(wanted, isOtherHugo) != (options.Groups != nil) {
+				t.Errorf("%v, of the groups %q there are %v", err, options.Groups, wanted)
+			}
 			return nil, stop
 		},
 	}
@@ -42,8 +45,32 @@ func TestTheEngineStartsWithWhatPublishingPulls(t *testing.T) {
 	if err := h.addGroups(t.Context(), setup.Plan{Kind: setup.Built}, own, io.Discard); !errors.Is(err, stop) {
 		t.Fatalf("the groups: %v", err)
 	}
-	if want := [][]string{nil, {"create"}}; !slices.EqualFunc(asked, want, slices.Equal) {
+	if want := [][]string{nil, {"create", otherHugo}}; !slices.EqualFunc(asked, want, slices.Equal) {
 		t.Errorf("asked for the groups %q, want %q", asked, want)
+	}
+}
+
+func isOtherHugo(image images.Image) bool {
+	return image.Reference() == "ghcr.io/gohugoio/hugo:v0.148.1" && image.Key == "hugo@v0.148.1" && image.Digest == ""
+}
+
+func TestAVersionOfHugoThatCannotBeBuiltIsRefusedBeforehand(t *testing.T) {
+	list, err := images.Load("../../../.dagger/images.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := list.Get("hugo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]string{"0.1.2": "no sums of hugo v0.1.2", own.Tag: "--hugo " + own.Tag + ": that is the version of images.yaml"} {
+		h := host{cache: t.TempDir(), images: "images.yaml", hugo: []string{version}, build: func(context.Context, mirror.BuildOptions) ([]mirror.Built, error) {
+			t.Errorf("%s: stand-ins are made", version)
+			return nil, nil
+		}}
+		if _, err := h.buildMirror(t.Context(), list, h.asked(), false, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", version, err, want)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func newMirrorBuildCommand(h *host) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			built, err := h.buildMirror(cmd.Context(), list, h.groups, rebuild, cmd.ErrOrStderr())
+			built, err := h.buildMirror(cmd.Context(), list, h.asked(), rebuild, cmd.ErrOrStderr())
 			for _, one := range built {
 				state := "there already"
 				if one.Made {
@@ -44,6 +44,7 @@ func newMirrorBuildCommand(h *host) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&rebuild, "rebuild", false, "make them anew, to take in Debian's updates")
+	h.addHugo(command)
 	return command
 }
 

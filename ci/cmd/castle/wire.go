@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -32,6 +33,7 @@ type host struct {
 	images string
 	mirror string
 	groups []string
+	hugo   []string // other versions than the list's, without v
 	// build makes stand-ins of images; nil: mirror.Build.
 	build func(context.Context, mirror.BuildOptions) ([]mirror.Built, error)
 }
@@ -53,6 +55,39 @@ func (h *host) add(command *cobra.Command) {
 	flags.StringVar(&h.images, "images", filepath.Join(".dagger", "images.yaml"), "the list of images")
 	flags.StringVar(&h.mirror, "mirror", mirrorAuto, "serve stand-in images to an engine of castle's own: auto (where the registries do not answer), always, never")
 	flags.StringSliceVar(&h.groups, "group", nil, "also the images of this group of the list, such as create")
+}
+
+// otherHugo is the group of the images that addHugo's flag names.
+const otherHugo = "other-hugo"
+
+func (h *host) addHugo(command *cobra.Command) {
+	command.Flags().StringSliceVar(&h.hugo, "hugo", nil, "also a stand-in of this other version of Hugo, such as 0.148.1")
+}
+
+// asked are the groups whose stand-ins are to be made beside those that the engine starts with.
+func (h *host) asked() []string {
+	if len(h.hugo) == 0 {
+		return h.groups
+	}
+	return append(slices.Clone(h.groups), otherHugo)
+}
+
+// withHugo is the list and, for stand-ins alone, the other versions of Hugo: the module pulls these by their tag.
+func (h *host) withHugo(list images.List) (images.List, error) {
+	list = slices.Clone(list)
+	for _, version := range h.hugo {
+		image, err := list.Get("hugo")
+		if err != nil {
+			return nil, err
+		}
+		tag := "v" + strings.TrimPrefix(version, "v")
+		if tag == image.Tag {
+			return nil, fmt.Errorf("--hugo %s: that is the version of %s, whose stand-in is made without being asked for", version, h.images)
+		}
+		image.Key, image.Tag, image.Digest, image.Group = gotool.At("hugo", tag), tag, "", otherHugo
+		list = append(list, image)
+	}
+	return list, nil
 }
 
 func (h *host) mirrorCache() string { return filepath.Join(h.cache, "mirror") }
@@ -111,14 +146,18 @@ func (h *host) buildMirror(ctx context.Context, list images.List, groups []strin
 			return nil, err
 		}
 	}
+	wanted, err := h.withHugo(list)
+	if err != nil {
+		return nil, err
+	}
 	tools := h.tools(log)
-	if err := announce(tools, list, groups, log); err != nil {
+	if err := announce(tools, wanted, groups, log); err != nil {
 		return nil, err
 	}
 	batch := tools.Batch()
 	defer batch.Close()
 	built, err := build(ctx, mirror.BuildOptions{
-		Cache: h.mirrorCache(), List: list, Groups: groups, Rebuild: rebuild, Log: log,
+		Cache: h.mirrorCache(), List: wanted, Groups: groups, Rebuild: rebuild, Log: log,
 		Tools: batch.Build,
 	})
 	return built, errors.Join(err, h.pinStandIns(ctx, list))

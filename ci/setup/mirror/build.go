@@ -33,8 +33,8 @@ type BuildOptions struct {
 	List  images.List
 	// Groups are those of the list that are wanted, beside the entries without one.
 	Groups []string
-	// Tools builds a tool from Go modules, or finds it built, and maps its programs to their paths. Asked for "hugo" and
-	// for what the stand-ins of tools hold.
+	// Tools builds a tool from Go modules, or finds it built, and maps its programs to their paths. Asked for the keys of
+	// Hugo's stand-ins and for what the stand-ins of tools hold.
 	Tools func(ctx context.Context, name string) (map[string]string, error)
 	// Rebuild makes everything anew, for instance to take in Debian's security updates.
 	Rebuild bool

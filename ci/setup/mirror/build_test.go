@@ -91,7 +91,8 @@ func (w *workshop) toolchain(_ context.Context, version, arch string) (string, e
 
 func (w *workshop) tools(_ context.Context, name string) (map[string]string, error) {
 	w.write("bin/entrypoint.sh", "entry")
-	return map[string]string{name: w.write("bin/"+name, w.hugo)}, nil
+	program, _, _ := strings.Cut(name, "@")
+	return map[string]string{program: w.write("bin/"+name, w.hugo)}, nil
 }
 
 func (w *workshop) npm(_ context.Context, folder string) error {
@@ -196,6 +197,30 @@ func files(t *testing.T, image v1.Image) map[string]string {
 			t.Errorf("%s has the time %s", h.Name, h.ModTime)
 		}
 		found[h.Name] = fmt.Sprintf("%o:%s%s", h.Mode, data, h.Linkname)
+	}
+}
+
+func TestAnotherVersionOfHugoHasAStandInBesideTheLists(t *testing.T) {
+	w, cache := newWorkshop(t), t.TempDir()
+	w.build(cache, theList(), "golang", "hugo", "nginx")
+	other := theList()[1]
+	other.Key, other.Tag = "hugo@v0.148.1", "v0.148.1"
+	if tools := Tools(images.List{theList()[1], other}); !slices.Equal(tools, []string{"hugo", "hugo@v0.148.1"}) {
+		t.Errorf("built from %q", tools)
+	}
+	w.hugo, w.version = "an older program", "v0.148.1"
+	b := w.builder(cache, images.List{theList()[0], other})
+	b.Tools = func(ctx context.Context, name string) (map[string]string, error) {
+		if name != other.Key {
+			t.Errorf("made of the tool %s", name)
+		}
+		return w.tools(ctx, name)
+	}
+	w.expect(b, "hugo@v0.148.1")
+	for i, want := range map[int]string{0: "755:program", 1: "755:an older program"} {
+		if got := files(t, pulled(t, cache, images.List{theList()[1], other}[i]))["usr/bin/hugo"]; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -77,7 +77,6 @@ var recipes = map[string]recipe{
 			Cmd:          []string{"--help"},
 			ExposedPorts: map[string]struct{}{"1313/tcp": {}},
 		},
-		tools:    []string{"hugo"},
 		contents: []contentOf{hugoGoContent, nodeContent, hugoContent},
 	},
 	// Debian's nginx, which is older than the image's, with Debian's configuration: whoever builds on it brings his own
@@ -111,6 +110,9 @@ func recipeOf(image images.Image) (recipe, error) {
 			return tool.recipe(), nil
 		}
 	} else if r, ok := recipes[image.StandIn]; ok {
+		if image.StandIn == images.StandInHugo {
+			r.tools = []string{image.Key}
+		}
 		return r, nil
 	}
 	return recipe{}, fmt.Errorf("%s: there is no stand-in of the kind %q for it", image.Key, image.StandIn)
@@ -175,17 +177,18 @@ func hugoGoContent(ctx context.Context, b *builder, _ images.Image) (content, er
 
 const hugoModule = "github.com/gohugoio/hugo"
 
+// hugoContent is the tool that the entry's key names: hugo, or hugo in another version.
 func hugoContent(ctx context.Context, b *builder, image images.Image) (content, error) {
 	if b.Tools == nil {
 		return content{}, errors.New("nothing was given that builds hugo")
 	}
-	binaries, err := b.Tools(ctx, "hugo")
+	binaries, err := b.Tools(ctx, image.Key)
 	if err != nil {
 		return content{}, err
 	}
 	binary := binaries["hugo"]
 	if binary == "" {
-		return content{}, errors.New("the tool hugo has no program hugo")
+		return content{}, fmt.Errorf("the tool %s has no program hugo", image.Key)
 	}
 	version, err := b.version(binary, hugoModule)
 	if err != nil {
