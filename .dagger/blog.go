@@ -67,8 +67,9 @@ type exported struct {
 
 // compiled is castle's container with the program in place, so that compiling
 // it, which the first run has to do, counts as a step of its own.
-func (b blog) compiled(ctx context.Context) (*dagger.Container, error) {
-	defer b.timer.step("compile castle")()
+func (b blog) compiled(ctx context.Context) (_ *dagger.Container, err error) {
+	ctx, done := b.timer.step(ctx, "compile castle")
+	defer func() { done(err) }()
 	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return nil, err
@@ -80,12 +81,13 @@ func (b blog) compiled(ctx context.Context) (*dagger.Container, error) {
 // content out of Git, so that nothing untracked or ignored gets in. With dirty
 // it takes the site's folder as it is. Headers that are none are refused with
 // it, before anything is built.
-func (b blog) export(ctx context.Context, dirty bool) (*exported, error) {
+func (b blog) export(ctx context.Context, dirty bool) (_ *exported, err error) {
 	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return nil, err
 	}
-	defer b.timer.step("check and export the commit")()
+	ctx, done := b.timer.step(ctx, "check and export the commit")
+	defer func() { done(err) }()
 	if err := b.checkHeaders(ctx, container); err != nil {
 		return nil, err
 	}
@@ -124,11 +126,12 @@ func (b blog) checkHeaders(ctx context.Context, container *dagger.Container) err
 // reachable makes sure that a detached HEAD is a commit that the remote's
 // branches or tags hold. It asks the remote, so it is never cached. A remote in
 // the user's own file system cannot be asked from a container.
-func (b blog) reachable(ctx context.Context, export *exported, access gitAccess) error {
+func (b blog) reachable(ctx context.Context, export *exported, access gitAccess) (err error) {
 	if !export.Detached || export.Source == "" {
 		return nil
 	}
-	defer b.timer.step("find the commit on the remote")()
+	ctx, done := b.timer.step(ctx, "find the commit on the remote")
+	defer func() { done(err) }()
 	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return err
@@ -186,8 +189,9 @@ func (b blog) hugoAnew(ctx context.Context, export *exported) (*builtSite, error
 	return b.build(ctx, export, "", uncached)
 }
 
-func (b blog) build(ctx context.Context, export *exported, baseURL string, caches dagger.WithContainerFunc) (*builtSite, error) {
-	defer b.timer.step("build the site with Hugo")()
+func (b blog) build(ctx context.Context, export *exported, baseURL string, caches dagger.WithContainerFunc) (_ *builtSite, err error) {
+	ctx, done := b.timer.step(ctx, "build the site with Hugo")
+	defer func() { done(err) }()
 	hugo, _, err := b.castle.hugoImage(ctx, export.Hugo)
 	if err != nil {
 		return nil, err
@@ -243,8 +247,9 @@ type assembled struct {
 }
 
 // image puts the built site on top of nginx.
-func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, as serving) (*assembled, error) {
-	defer b.timer.step("assemble the image")()
+func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, as serving) (_ *assembled, err error) {
+	ctx, done := b.timer.step(ctx, "assemble the image")
+	defer func() { done(err) }()
 	container, err := b.castle.container(publishProgram)
 	if err != nil {
 		return nil, err
@@ -292,14 +297,20 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 type timer struct {
 	began time.Time
 	flags []string
+	// alone has Dagger show the steps, and those of castle's own that are for
+	// showing, instead of everything that they are made of.
+	alone bool
 }
 
 func newTimer() *timer { return &timer{began: time.Now()} }
 
-// step starts a step's clock; the returned function stops it.
-func (t *timer) step(name string) (stop func()) {
+// step starts a step's clock and its span; the returned function ends both. What
+// is asked of the engine with the step's context is shown below the step.
+func (t *timer) step(ctx context.Context, name string) (_ context.Context, done func(error)) {
 	start := time.Now()
-	return func() {
+	ctx, end := shown(ctx, name, t.alone)
+	return ctx, func(err error) {
+		end(err)
 		t.flags = append(t.flags, fmt.Sprintf("--step=%s=%s", name, time.Since(start).Round(time.Millisecond)))
 	}
 }

@@ -238,6 +238,7 @@ func (s *Site) Publish(
 		return "", err
 	}
 	b := blog{castle: s.Castle, source: s.Source, use: toPublish, timer: newTimer()}
+	b.timer.alone = true
 	if dryRun {
 		b.use = toLook
 	}
@@ -265,16 +266,22 @@ func (s *Site) Publish(
 		return plain(err)
 	})
 	both.Go(func() (err error) {
+		if cluster == nil && !wait {
+			r.deployment = g.Deployment
+			return nil
+		}
+		reaching, done := shown(building, "reach the cluster", true)
+		defer func() { done(err) }()
 		if cluster != nil {
-			if err := r.describe(building); err != nil {
+			if err := r.describe(reaching); err != nil {
 				return err
 			}
-			if g, err = s.goal(building, forManifest, r.described); err != nil {
+			if g, err = s.goal(reaching, forManifest, r.described); err != nil {
 				return err
 			}
 		}
 		r.deployment = g.Deployment
-		return r.reach(building)
+		return r.reach(reaching)
 	})
 	if err := both.Wait(); err != nil {
 		return "", err

@@ -60,6 +60,11 @@ update the manifest: ok
   attempt 2: ok
 wait for the rollout: ok
 `
+	for _, phase := range []string{"push the image", "update the manifest", "wait for the rollout"} {
+		if received.Attribute(phase, "dagger.io/ui.reveal") != "true" {
+			t.Errorf("%s is hidden below the container that it goes on in", phase)
+		}
+	}
 	lines := strings.SplitAfter(digest.ReplaceAllString(received.Tree(), "sha256"), "\n")
 	for i, line := range lines {
 		if before, _, failed := strings.Cut(line, ": error: "); failed {

@@ -125,7 +125,7 @@ func ParseStep(text string) (Step, error) {
 // Step runs one step, as a span of its own, and takes down how long it took.
 func (r *Result) Step(ctx context.Context, name string, do func(context.Context) error) error {
 	start := time.Now()
-	ctx, span := tracing.Begin(ctx, name)
+	ctx, span := tracing.Begin(ctx, name, tracing.Reveal())
 	err := do(ctx)
 	tracing.End(span, err)
 	r.Steps = append(r.Steps, Step{Name: name, Seconds: time.Since(start).Seconds()})
