@@ -155,9 +155,11 @@ func (m *Castle) PublishBlog(
 	// +optional
 	cluster string,
 	// The folder with the layers and the clusters, or a repository that holds it.
-	// Default: the repository that the module is called in.
+	// Default: the repository that the module is called in. Left out
+	// of it: Go files, and folders named testdata, content, themes, static or
+	// assets, which belong to sites.
 	// +defaultPath="/"
-	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig", "**/*.go", "**/testdata", "**/content", "**/themes", "**/static", "**/assets"]
 	terragrunt *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
 	// for a sandbox its own.
