@@ -41,6 +41,12 @@ var mixables = []mixable{
 	{name: EtcdAlarm, value: ofControlPlanes, endsCreate: true, anew: true},
 	{name: SecretMissing, value: fixed("GITOPS_TOKEN"), endsCreate: true, endsDestroy: true},
 	{name: FluxNoSecret, value: fixed(""), endsCreate: true},
+	{name: PrivilegeMissing, value: fixed("VM.Clone"), endsCreate: true},
+	{name: StorageFull, value: func(_ *rand.Rand, cluster *description.Cluster) string { return cluster.Proxmox.Storage }, endsCreate: true},
+	{name: ClockSkew, value: fixed("10m"), endsCreate: true},
+	{name: AddressTaken, value: func(random *rand.Rand, cluster *description.Cluster) string {
+		return cluster.Nodes[random.IntN(len(cluster.Nodes))].Address.String()
+	}, endsCreate: true},
 }
 
 func seconds(most int) func(*rand.Rand, *description.Cluster) string {

@@ -1,0 +1,51 @@
+package run
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"tazlab.net/castle/ci/base/filelock"
+)
+
+const (
+	orphansEnd   = 5 * time.Second // how long a process may take to be gone that was killed
+	orphansEvery = 50 * time.Millisecond
+)
+
+// lockLeft takes the lock from what a killed castle has left behind and what cannot end by itself: providers whose OpenTofu is dead, which nothing
+// tells of that, and hooks that wait for a layer which nobody applies any more. As long as a Terragrunt or an OpenTofu is among the
+// holders, they are at work, and the lock stays theirs.
+func lockLeft(name string) (unlock func() error, err error) {
+	for end := time.Now().Add(orphansEnd); ; {
+		holders, err := filelock.Holders(name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(holders, func(process filelock.Process) bool { return !orphan(process) }) {
+			return nil, filelock.ErrHeld
+		}
+		for _, process := range holders {
+			if err := process.Kill(); err != nil {
+				return nil, err
+			}
+		}
+		unlock, err = filelock.TryWithChildren(name)
+		if !errors.Is(err, filelock.ErrHeld) || time.Now().After(end) {
+			return unlock, err
+		}
+		time.Sleep(orphansEvery)
+	}
+}
+
+// hooks are castle's commands that the layers call.
+var hooks = []string{"wait", "layer", "talos"}
+
+// orphan tells whether a holder of the lock is only ever at work for others that hold it, too.
+func orphan(process filelock.Process) bool {
+	if strings.HasPrefix(process.Program, "terraform-provider-") {
+		return true
+	}
+	return process.Program == "castle-cluster" && len(process.Args) > 1 && slices.Contains(hooks, process.Args[1])
+}

@@ -1,0 +1,89 @@
+//go:build linux
+
+package run
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// heldBy has a program of that name, and with these arguments, hold the lock as the child of a castle that was killed.
+func heldBy(t *testing.T, lock, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := filepath.Join(t.TempDir(), program)
+	if err := os.WriteFile(named, data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// The shell takes the lock and hands it down; what follows the time is there to be seen.
+	command := exec.Command("flock", append([]string{"--nonblock", "--no-fork", lock, named}, args...)...)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	for range 200 {
+		if holders, _ := filelock.Holders(lock); len(holders) > 0 && holders[0].Program == program {
+			return command
+		}
+		exec.Command("sleep", "0.02").Run()
+	}
+	t.Fatalf("%s does not hold the lock", program)
+	return nil
+}
+
+func TestWhatAKilledCastleLeftDoesNotHoldItsLock(t *testing.T) {
+	for program, c := range map[string]struct {
+		args []string
+		held bool
+	}{
+		"terraform-provider-kubectl_v2.2.0": {args: []string{"60"}},
+		"tofu":                              {args: []string{"60"}, held: true},
+		"terragrunt":                        {args: []string{"60"}, held: true},
+		"castle-cluster":                    {args: []string{"60"}, held: true}, // a verb
+	} {
+		cluster := &Cluster{State: t.TempDir(), Description: &description.Cluster{Name: "blue"}}
+		holder := heldBy(t, filepath.Join(cluster.State, "lock"), program, c.args...)
+		unlock, err := cluster.Lock()
+		if c.held {
+			if err == nil || !strings.Contains(err.Error(), "cluster blue is locked by") {
+				t.Errorf("%s: %v", program, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", program, err)
+			continue
+		}
+		if err := holder.Wait(); err == nil {
+			t.Errorf("%s went on", program)
+		}
+		if err := unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	hook := filelock.Process{Program: "castle-cluster", Args: []string{"castle-cluster", "wait", "--timeout=30m", "gitops-store"}}
+	verb := filelock.Process{Program: "castle-cluster", Args: []string{"castle-cluster", "create"}}
+	if !orphan(hook) || orphan(verb) {
+		t.Errorf("a hook is left behind: %t; a verb: %t", orphan(hook), orphan(verb))
+	}
+	if _, err := lockLeft(filepath.Join(t.TempDir(), "none", "lock")); err == nil || errors.Is(err, filelock.ErrHeld) {
+		t.Errorf("in no folder: %v", err)
+	}
+}
