@@ -44,7 +44,11 @@ type holder struct {
 
 // Lock takes the kernel's lock on the folder of states, and is refused at once where somebody has it.
 func (c *Cluster) Lock() (unlock func() error, err error) {
-	unlock, err = filelock.TryWithChildren(filepath.Join(c.State, "lock"))
+	name := filepath.Join(c.State, "lock")
+	unlock, err = filelock.TryWithChildren(name)
+	if errors.Is(err, filelock.ErrHeld) {
+		unlock, err = lockLeft(name)
+	}
 	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fmt.Errorf("cluster %s is locked by %s: wait for it to end, or interrupt it", c.Description.Name, c.holder())
 	}

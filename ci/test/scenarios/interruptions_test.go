@@ -225,15 +225,20 @@ func (w *world) reached(before string) string {
 	return "in no layer"
 }
 
-// killAlone kills castle, and waits until all that it had started, which go on without it, have given its lock free.
+// killAlone kills castle, and waits until no Terragrunt and no OpenTofu of its goes on without it. What these leave behind, which would hold its lock
+// for ever, is the next call's to end.
 func (c *called) killAlone() {
 	_ = syscall.Kill(c.command.Process.Pid, syscall.SIGKILL)
-	c.world.until(5*time.Minute, "the lock is free", func() (string, bool) {
-		unlock, err := filelock.Try(filepath.Join(c.world.state(), "lock"))
+	c.world.until(5*time.Minute, "the tools have ended", func() (string, bool) {
+		holders, err := filelock.Holders(filepath.Join(c.world.state(), "lock"))
 		if err != nil {
 			return err.Error(), false
 		}
-		return "", unlock() == nil
+		var left []string
+		for _, holder := range holders {
+			left = append(left, holder.Program)
+		}
+		return strings.Join(left, ", "), !slices.Contains(left, "terragrunt") && !slices.Contains(left, "tofu")
 	})
 }
 
