@@ -67,5 +67,5 @@ go test -count=1 -timeout 30m -parallel 3 -v -skip "^($drill)\$" ./ci/test/scena
 
 # -v, so that the output says what ran. One package after the other: both keep
 # two cores busy.
-step "the normal path, with Docker, and the end-to-end tests"
-CASTLE_E2E=1 go test -p 1 -count=1 -timeout 60m -v ./ci/test/docker ./ci/test/e2e
+step "the normal path, with Docker, and the end-to-end tests; left to make test-hugo: another version of Hugo"
+CASTLE_E2E=1 go test -p 1 -count=1 -timeout 60m -v -skip '^TestASiteIsBuiltWithTheHugoThatItNames$' ./ci/test/docker ./ci/test/e2e
