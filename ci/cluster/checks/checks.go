@@ -72,6 +72,8 @@ const (
 	groupStates  = "states"
 )
 
+const rowIDs = "VM ids"
+
 // table is in the order in which a person mends things.
 var table = []check{
 	{group: groupTools, name: "programs", blocking: true, look: programs},
@@ -85,7 +87,7 @@ var table = []check{
 	{group: groupProxmox, name: "storage", blocking: true, look: storage},
 	{group: groupProxmox, name: "bridge", blocking: true, look: bridge},
 	{group: groupProxmox, name: "template", blocking: true, look: template},
-	{group: groupProxmox, name: "VM ids", blocking: true, look: ids},
+	{group: groupProxmox, name: rowIDs, blocking: true, look: ids},
 	{group: groupNetwork, name: "names", look: names},
 	{group: groupNetwork, name: "addresses", blocking: true, look: addresses},
 	{group: groupNetwork, name: "clocks", blocking: true, look: clocks},
@@ -144,16 +146,28 @@ func (s *sight) blocking(ctx context.Context) error {
 			wanted = append(wanted, check)
 		}
 	}
-	refused := &Refused{}
-	for _, row := range s.run(ctx, wanted) {
-		if row.Verdict == Failed {
-			refused.Rows = append(refused.Rows, row)
-		}
+	rows := s.run(ctx, wanted)
+	refused := &Refused{Rows: with(rows, func(row Row) bool { return row.Verdict == Failed })}
+	locks := with(rows, func(row Row) bool { return row.Group == groupStates && row.Verdict == Warning })
+	if len(refused.Rows) > 0 && len(locks) > 0 {
+		// Another run may be at work: a clone that it makes has neither name nor tag yet, and is nobody else's.
+		others := with(refused.Rows, func(row Row) bool { return row.Name != rowIDs })
+		refused.Rows = append(locks, others...)
 	}
 	if len(refused.Rows) == 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return refused
+}
+
+// with are the rows that are so.
+func with(rows []Row, so func(Row) bool) (found []Row) {
+	for _, row := range rows {
+		if so(row) {
+			found = append(found, row)
+		}
+	}
+	return found
 }
 
 // run runs checks at the same time, and gives their rows in the checks' order.

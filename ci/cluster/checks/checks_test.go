@@ -206,6 +206,18 @@ func TestAllThatBlocksIsToldAtOnceAndTheRestIsNot(t *testing.T) {
 	}
 }
 
+// A clone that another run makes has no name and no tag yet: it is that run that is told of.
+func TestAnotherRunsCloneIsNobodyElses(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.guests = append(w.guests, proxmox.Guest{VM: proxmox.VM{ID: 423, Name: "clone"}})
+		w.lock = `{"ID": "ABC", "Operation": "create", "Who": "process 7 on laptop", "Created": "2026-01-02T03:04:05Z", "Folder": "x"}`
+	})
+	err := w.blocking(func() *secrets.Values { return nil })
+	if err == nil || !strings.Contains(err.Error(), "states store: the cluster is locked by create of process 7 on laptop") || strings.Contains(err.Error(), "VM 423 on") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAClusterThatIsWellIsNotKeptFromBeginning(t *testing.T) {
 	// Where the secrets cannot be had, create says so.
 	if err := newWorld(t, nil).blocking(func() *secrets.Values { return nil }); err != nil {

@@ -31,10 +31,10 @@ func (w *world) serveGit(ctx context.Context) error {
 		return err
 	}
 	options := gitserver.Options{Root: folder, Token: w.seed.Git.Token, ReadToken: w.seed.Git.ReadToken}
-	if w.Profile.Faults.Has(profile.FluxNoSecret) {
-		options.ReadToken = "" // there is none: what Flux has is refused like any other wrong one
-	}
 	handler, err := gitserver.New(options)
+	if err == nil && w.Profile.Faults.Has(profile.FluxNoSecret) {
+		handler, err = refusingFlux(handler, options)
+	}
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,20 @@ func (w *world) serveGit(ctx context.Context) error {
 		return err
 	}
 	return w.serve(netip.AddrPortFrom(w.places.git.Addr(), 80), nil, &http.Server{Handler: handler})
+}
+
+// refusingFlux refuses what Flux has like any other wrong token, and lets Git itself in with the same: as a host does whose list of addresses
+// has the operator's and not the cluster's. Flux's controllers call themselves git/1.0 (go-git v5, plumbing/transport/http/common.go).
+func refusingFlux(handler http.Handler, options gitserver.Options) (http.Handler, error) {
+	options.ReadToken = ""
+	refusing, err := gitserver.New(options)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.UserAgent(), "git/2.") {
+			handler.ServeHTTP(w, r)
+		} else {
+			refusing.ServeHTTP(w, r)
+		}
+	}), err
 }
 
 // seedRepository makes the repository, unless it is there from an earlier life. It appears under its name when it is

@@ -106,7 +106,7 @@ func TestDoctorNamesAllThatIsWrong(t *testing.T) {
 	w.off(syscall.SIGTERM)
 	w.on("privilege-missing=VM.Allocate")
 	vms := w.vms()
-	w.castle("destroy", "--confirm=sandbox").failsWith("nothing was removed: the Proxmox token must not remove the VMs, since it lacks VM.Allocate on /vms/521, /vms/522", resumes)
+	w.castle("destroy", "--confirm=sandbox").failsWith("nothing was removed: the Proxmox token must not remove the VMs, since it lacks VM.Allocate on /vms/521, /vms/522", "to go on where it stopped: dagger call destroy --cluster sandbox")
 	if got := w.vms(); !slices.Equal(got, vms) {
 		t.Errorf("Proxmox had %+v and has %+v", vms, got)
 	}
