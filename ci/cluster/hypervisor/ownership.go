@@ -54,8 +54,9 @@ type Stranger struct {
 	Seen, Fix string
 }
 
-// Strangers are the VMs at the ids of described nodes that have not the cluster's tag and that no earlier create had begun. A VM with
-// the tag and another name may be the one of a node that was renamed, which the states know: CheckOwned judges it.
+// Strangers are the VMs at the ids of described nodes that have not the cluster's tag and that no earlier create had begun: a clone gets its name
+// when it ends, and who removes one looks at that. A VM with the tag and another name may be the one of a node that was renamed, which the
+// states know: CheckOwned judges it.
 func (h *Hypervisor) Strangers(vms []VM, state string) ([]Stranger, error) {
 	begun, err := readUnfinished(state)
 	if _, broken := errors.AsType[*brokenNote](err); err != nil && !broken {
@@ -64,7 +65,7 @@ func (h *Hypervisor) Strangers(vms []VM, state string) ([]Stranger, error) {
 	var strangers []Stranger
 	for _, vm := range vms {
 		i := slices.IndexFunc(h.cluster.Nodes, func(n description.Node) bool { return n.VMID == vm.ID })
-		if i < 0 || vm.Ours && !vm.Template || slices.Contains(begun, vm.ID) && vm.Name == h.cluster.Nodes[i].Name {
+		if i < 0 || vm.Ours && !vm.Template || slices.Contains(begun, vm.ID) {
 			continue
 		}
 		seen, fix := h.notOwned(vm, []string{h.cluster.Nodes[i].Name})

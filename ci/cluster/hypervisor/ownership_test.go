@@ -135,12 +135,13 @@ func TestATokenThatSeesNothingIsNoProofThatNothingIsThere(t *testing.T) {
 // What a create would end with is told before it: a renamed node's VM, and one that was begun, are no strangers.
 func TestAStrangerIsAVMWithoutTheTagThatNobodyHasBegun(t *testing.T) {
 	h := host(t, proxmox.VM{ID: 421, Name: "blue-old", Tags: []string{"blue"}}, proxmox.VM{ID: 422, Name: "blue-cp-2"}, proxmox.VM{ID: 423, Name: "db"},
-		proxmox.VM{ID: 424, Name: "blue-worker-1", Tags: []string{"green"}}, proxmox.VM{ID: 430, Name: "mail"})
+		proxmox.VM{ID: 424, Name: "blue-worker-1", Tags: []string{"green"}}, proxmox.VM{ID: 430, Name: "mail"},
+		proxmox.VM{ID: 425, Name: "under-way"})
 	vms, err := h.All(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := h.Strangers(vms, note(t, "[422]"))
+	found, err := h.Strangers(vms, note(t, "[422, 425]"))
 	if err != nil || len(found) != 2 || !strings.Contains(found[0].Seen, `VM 423 on pve is "db" without the cluster's tag, not blue-cp-3`) || found[1].ID != 424 {
 		t.Errorf("got %+v, %v", found, err)
 	}
