@@ -78,23 +78,15 @@ func (d *destruction) execute(ctx context.Context) error {
 	if _, err := d.cluster.OwnVMs(ctx, d.access); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
-	if err := d.inCluster(ctx); err != nil {
+	left, err := d.inCluster(ctx)
+	if err != nil {
 		return err
 	}
 	// Minutes have passed, and what is removed is known by its id.
 	if _, err := d.cluster.OwnVMs(ctx, d.access); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
-	beneath := []layers.Layer{layers.Named(layers.Secrets), layers.Named(layers.Platform)}
-	for _, layer := range layers.InCluster() {
-		left, err := d.states.Resources(ctx, layer.Name)
-		if err != nil {
-			return err
-		}
-		if len(left) > 0 { // it does not live in the cluster, and so it has not gone with it
-			beneath = append(beneath, layer)
-		}
-	}
+	beneath := append([]layers.Layer{layers.Named(layers.Secrets), layers.Named(layers.Platform)}, left...)
 	if err := d.machines(ctx, beneath); err != nil {
 		return err
 	}

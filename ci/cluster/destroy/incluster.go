@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/discovery"
-
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -30,11 +28,11 @@ const (
 )
 
 // inCluster removes the layers that are in the cluster. None of it keeps the machines from going: what is not removed there goes with them,
-// and is told.
-func (d *destruction) inCluster(ctx context.Context) error {
+// and is told. left are the layers that hold something that does not live in the cluster, and so has not gone with it.
+func (d *destruction) inCluster(ctx context.Context) (left []layers.Layer, err error) {
 	there, err := d.holding(ctx)
 	if err != nil || len(there) == 0 {
-		return err
+		return nil, err
 	}
 	var dead []error
 	connection, err := kube.Connect(d.access.Kube.Host, d.access.Kube.CA, d.access.Kube.Cert, d.access.Kube.Key)
@@ -47,12 +45,15 @@ func (d *destruction) inCluster(ctx context.Context) error {
 		dead = d.leave(ctx, connection, there)
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if len(dead) == 0 {
-		return nil
+		return nil, nil
 	}
-	return d.release(ctx, dead)
+	if err := d.release(ctx, dead); err != nil {
+		return nil, err
+	}
+	return d.holding(ctx)
 }
 
 // holding are the layers in the cluster whose states hold something.
@@ -71,15 +72,11 @@ func (d *destruction) holding(ctx context.Context) (there []layers.Layer, err er
 
 // answers waits a little for the API.
 func answers(ctx context.Context, connection *kube.Client) error {
-	client, err := discovery.NewDiscoveryClientForConfig(connection.Config())
-	if err != nil {
-		return err
-	}
 	bounded, cancel := context.WithTimeout(ctx, apiDeadline)
 	defer cancel()
 	var last error
-	err = connection.Poll(time.Second).Until(bounded, func(ctx context.Context) kube.Answer {
-		last = client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	err := connection.Poll(time.Second).Until(bounded, func(ctx context.Context) kube.Answer {
+		last = connection.Ready(ctx)
 		return kube.Answer{OK: last == nil, Err: last}
 	}, func(string) {})
 	if errors.Is(err, context.DeadlineExceeded) && last != nil {

@@ -21,7 +21,7 @@ type Staying struct {
 // Condemned tells which VMs a wipe of the cluster removes: those in its range of ids with its tag, and of the others in the range those whose
 // ids are named; an id outside of it names nothing. A template never is. Stay are the VMs that could be taken for the cluster's, by their id or their tag.
 func (h *Hypervisor) Condemned(ctx context.Context, untagged []int) (remove []VM, stay []Staying, err error) {
-	all, err := h.patientList(ctx, func(int) bool { return true })
+	all, err := h.All(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

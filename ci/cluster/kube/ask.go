@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
 )
 
 const (
@@ -32,6 +33,15 @@ func (c *Client) Ask(ctx context.Context, request func(context.Context) error) e
 		return fmt.Errorf("the API at %s gives no answer: %w", c.config.Host, Brief(last))
 	}
 	return err
+}
+
+// Ready asks the API server once whether it is ready.
+func (c *Client) Ready(ctx context.Context) error {
+	client, err := discovery.NewDiscoveryClientForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // answers tells an error that the API means from one that passes.

@@ -10,7 +10,6 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/discovery"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/drain"
@@ -85,13 +84,9 @@ func (l *leaving) serves(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	look, err := discovery.NewDiscoveryClientForConfig(client.Config())
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
 	defer cancel()
-	return look.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	return client.Ready(ctx)
 }
 
 // podsCome fails where a pod on the node would be lost for good.

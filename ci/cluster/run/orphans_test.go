@@ -9,10 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/cluster/description"
 )
+
+// holdsWithin is how long a program may take to start.
+const holdsWithin = 10 * time.Second
 
 // heldBy has a program of that name, and with these arguments, hold the lock as the child of a castle that was killed.
 func heldBy(t *testing.T, lock, program string, args ...string) *exec.Cmd {
@@ -29,7 +33,7 @@ func heldBy(t *testing.T, lock, program string, args ...string) *exec.Cmd {
 	if err := os.WriteFile(named, data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// The shell takes the lock and hands it down; what follows the time is there to be seen.
+	// flock takes the lock, and becomes the program.
 	command := exec.Command("flock", append([]string{"--nonblock", "--no-fork", lock, named}, args...)...)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -38,11 +42,10 @@ func heldBy(t *testing.T, lock, program string, args ...string) *exec.Cmd {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	for range 200 {
+	for deadline := time.Now().Add(holdsWithin); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if holders, _ := filelock.Holders(lock); len(holders) > 0 && holders[0].Program == program {
 			return command
 		}
-		exec.Command("sleep", "0.02").Run()
 	}
 	t.Fatalf("%s does not hold the lock", program)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -98,12 +99,12 @@ func (c *Cluster) look(ctx context.Context) (seen, error) {
 	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
 	var (
 		mutex sync.Mutex
-		wait  sync.WaitGroup
+		group errgroup.Group
 		all   seen
-		slots = make(chan struct{}, atOnce)
 	)
+	group.SetLimit(atOnce)
 	for _, list := range lists {
-		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return seen{}, err
 		}
@@ -111,12 +112,10 @@ func (c *Cluster) look(ctx context.Context) (seen, error) {
 			if slices.Contains(passing, kind.Name) {
 				continue
 			}
-			wait.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				objects, err := c.metadata.Resource(group.WithResource(kind.Name)).List(ctx, metav1.ListOptions{})
+			group.Go(func() error {
+				objects, err := c.metadata.Resource(version.WithResource(kind.Name)).List(ctx, metav1.ListOptions{})
 				if err != nil {
-					return
+					return nil
 				}
 				mutex.Lock()
 				defer mutex.Unlock()
@@ -126,10 +125,11 @@ func (c *Cluster) look(ctx context.Context) (seen, error) {
 						all.held = append(all.held, heldObject(kind.Kind, &object))
 					}
 				}
+				return nil
 			})
 		}
 	}
-	wait.Wait()
+	_ = group.Wait() // none gives an error
 	slices.Sort(all.held)
 	return all, ctx.Err()
 }
