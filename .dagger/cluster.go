@@ -214,7 +214,7 @@ func (d *described) command(ctx context.Context, args ...string) (string, error)
 }
 
 func (d *described) args(args ...string) []string {
-	args = append(append([]string{clusterProgram}, args...), "--folder="+d.folder(), "--state="+stateMount, "--charts="+chartsFolder)
+	args = append(append([]string{clusterProgram}, args...), "--folder="+d.folder(), "--layers="+terragruntMount, "--state="+stateMount, "--charts="+chartsFolder)
 	if d.isSandbox() && d.sandbox.timeScale != "1" {
 		args = append(args, "--scaled")
 	}

@@ -54,7 +54,7 @@ func (w *world) castle(ctx context.Context, how way, args ...string) (*outcome, 
 	}
 	// The paths are full ones: what is in PATH is for the hooks.
 	args = append([]string{"--net=/proc/" + fmt.Sprint(w.process.Process.Pid) + "/ns/net", filepath.Join(w.shop.path, "castle-cluster")}, args...)
-	args = append(args, "--folder="+w.cluster, "--state="+w.state, "--charts="+w.shop.charts,
+	args = append(args, "--folder="+w.cluster, "--layers="+filepath.Join(w.dir, "terragrunt"), "--state="+w.state, "--charts="+w.shop.charts,
 		"--terragrunt-program="+firstIn(path, "terragrunt"), "--tofu-program="+filepath.Join(w.shop.path, "tofu"))
 	command := exec.CommandContext(ctx, "nsenter", args...)
 	command.Dir = w.shop.root

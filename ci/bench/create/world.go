@@ -23,7 +23,7 @@ type world struct {
 	process *exec.Cmd
 	log     string
 	ended   chan struct{}
-	cluster string // folder of the cluster's layers
+	cluster string // folder of its cluster.yaml
 	state   string
 }
 

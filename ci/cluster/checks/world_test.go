@@ -21,7 +21,6 @@ import (
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
-	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/sandbox/infisical"
@@ -87,9 +86,6 @@ func (w *world) start() {
 	w.t.Helper()
 	key := sopstest.NewKey(w.t)
 	folder := filepath.Join(w.t.TempDir(), "blue")
-	for _, layer := range layers.All {
-		w.write(filepath.Join(folder, layer.Folder, "terragrunt.hcl"), "", 0o600)
-	}
 	data, err := os.ReadFile("../../../terragrunt/live/blue/cluster.yaml")
 	if err != nil {
 		w.t.Fatal(err)
@@ -103,7 +99,7 @@ func (w *world) start() {
 	}
 	w.write(filepath.Join(folder, description.File), text, 0o600)
 	sopstest.Write(w.t, filepath.Join(folder, "secrets.sops.yaml"), key.Recipient().String(), w.sops)
-	w.cluster = &run.Cluster{Folder: folder, State: w.state, AgeKey: key.String(), Out: w.t.Output(), Tools: run.Tools{
+	w.cluster = &run.Cluster{Folder: folder, Layers: "../../../terragrunt", State: w.state, AgeKey: key.String(), Out: w.t.Output(), Tools: run.Tools{
 		Tofu:       w.program("tofu", `echo '{"terraform_version": "1.12.6"}'`),
 		Terragrunt: w.program("terragrunt", "echo "+w.terragrunt),
 	}}

@@ -50,7 +50,7 @@ func pullAhead(ctx context.Context, cluster *run.Cluster, record *run.Record, ac
 // open settles what is pulled and how, and pulls. It ends with an error, of the context where nothing else was wrong.
 func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Access) error {
 	var err error
-	if p.images, err = layerImages(filepath.Join(cluster.Folder, "..", ".."), cluster.Description.Platform); err != nil {
+	if p.images, err = layerImages(cluster.Layers, cluster.Description.Platform); err != nil {
 		return err
 	}
 	machines, err := cluster.Machines(access)

@@ -188,7 +188,7 @@ func TestManyWorkersDoNotAllPullWhatOneOfThemRuns(t *testing.T) {
 }
 
 func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
-	installs := regexp.MustCompile(`chart += "(?:\$\{var\.charts\}/)?([a-z-]+)"`)
+	installs := regexp.MustCompile(`(?m)^ +chart += (?:"\$\{var\.charts\}/([a-z-]+)"|.* == "sandbox" \? "([a-z-]+)" : "([a-z-]+)")$`)
 	modules, err := filepath.Glob(filepath.Join(terragruntFolder, "modules", "*", "main.tf"))
 	if err != nil {
 		t.Fatal(err)
@@ -197,26 +197,32 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, platform := range map[string]string{"blue": description.PlatformProxmox, "sandbox": description.PlatformSandbox} {
-		units, err := filepath.Glob(filepath.Join(terragruntFolder, "live", name, "*", "terragrunt.hcl"))
+	units, err := filepath.Glob(filepath.Join(terragruntFolder, layers.UnitsFolder, "*", "terragrunt.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := map[string][]charts.Image{} // by platform
+	for _, file := range slices.Concat(modules, units) {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []charts.Image
-		for _, file := range slices.Concat(modules, units) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+		for _, match := range installs.FindAllStringSubmatch(string(text), -1) {
+			names := map[string]string{description.PlatformProxmox: match[1], description.PlatformSandbox: match[1]}
+			if match[1] == "" {
+				names = map[string]string{description.PlatformProxmox: match[3], description.PlatformSandbox: match[2]}
 			}
-			for _, match := range installs.FindAllStringSubmatch(string(text), -1) {
-				at := slices.IndexFunc(list, func(c charts.Chart) bool { return c.Name == match[1] })
+			for platform, name := range names {
+				at := slices.IndexFunc(list, func(c charts.Chart) bool { return c.Name == name })
 				if at < 0 || len(list[at].Images) == 0 {
-					t.Errorf("%s: %s has no images of %s", file, charts.ChartsFile, match[1])
+					t.Errorf("%s: %s has no images of %s", file, charts.ChartsFile, name)
 					continue
 				}
-				want = append(want, list[at].Images...)
+				installed[platform] = append(installed[platform], list[at].Images...)
 			}
 		}
+	}
+	for platform, want := range installed {
 		got, err := layerImages(terragruntFolder, platform)
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +231,7 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 		slices.SortFunc(got, byName)
 		slices.SortFunc(want, byName)
 		if len(want) < 4 || !slices.Equal(got, want) {
-			t.Errorf("cluster %s pulls %v, its layers install %v", name, got, want)
+			t.Errorf("on %s a cluster pulls %v, its layers install %v", platform, got, want)
 		}
 	}
 }

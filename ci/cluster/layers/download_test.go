@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -78,7 +79,7 @@ func (r runner) fromAMirror(t *testing.T, release *[]byte) {
 // initialised runs the layer platform as on a machine that has not run it before, and gives the lock file that OpenTofu left.
 func (r runner) initialised(t *testing.T) (lockFile, out string, err error) {
 	t.Helper()
-	unit := filepath.Join(r.terragrunt, "live", "sandbox", "2-platform")
+	unit := filepath.Join(r.terragrunt, layers.UnitsFolder, "2-platform")
 	if err := os.RemoveAll(filepath.Join(unit, ".terragrunt-cache")); err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/postrender"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -273,14 +274,15 @@ func (r runner) setInventory(t *testing.T, names ...string) {
 	r.env["TF_VAR_inventory"] = string(text)
 }
 
-// run gives what terragrunt printed in a cluster's folder, or in one of its layers', with the description that stands there.
+// run gives what terragrunt printed in the units' folder, or in one layer's, for a cluster: "sandbox", or "sandbox/2-platform".
 func (r runner) run(t *testing.T, cluster string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, r.program, args...)
-	command.Dir = filepath.Join(r.terragrunt, "live", cluster)
-	if name, _, _ := strings.Cut(cluster, "/"); name != "" {
+	name, unit, _ := strings.Cut(cluster, "/")
+	command.Dir = filepath.Join(r.terragrunt, layers.UnitsFolder, unit)
+	if name != "" {
 		described, err := description.Load(filepath.Join(r.terragrunt, "live", name))
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 var clusters = []string{"blue", "sandbox"}
@@ -90,29 +92,10 @@ func TestProvidersArePinnedExactly(t *testing.T) {
 	}
 }
 
-func TestTheClustersDifferOnlyInTheirDescriptionAndTheStorageChart(t *testing.T) {
-	unit := func(cluster, layer string) string {
-		data, err := os.ReadFile(filepath.Join(terragrunt, "live", cluster, layer, "terragrunt.hcl"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
+func TestUnitsSayOnlyWhatIsTheirOwn(t *testing.T) {
 	for _, layer := range layerFolders {
-		blue, sandbox := unit("blue", layer), unit("sandbox", layer)
-		if lines := strings.Count(blue, "\n"); lines > 25 {
+		if lines := strings.Count(read(t, filepath.Join(terragrunt, layers.UnitsFolder, layer, "terragrunt.hcl")), "\n"); lines > 25 {
 			t.Errorf("%s has %d lines: what is not about this layer belongs to root.hcl", layer, lines)
-		}
-		if layer != "5-storage" {
-			if blue != sandbox {
-				t.Errorf("%s differs between blue and sandbox:\n%s\n%s", layer, blue, sandbox)
-			}
-			continue
-		}
-		_, blueCode, _ := strings.Cut(blue, "\n\n")
-		_, sandboxCode, _ := strings.Cut(sandbox, "\n\n")
-		if got := strings.Replace(blueCode, `chart = "longhorn"`, `chart = "longhorn-sandbox"`, 1); got != sandboxCode {
-			t.Errorf("%s differs by more than its chart:\n%s\n%s", layer, blue, sandbox)
 		}
 	}
 }

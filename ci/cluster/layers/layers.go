@@ -19,10 +19,13 @@ const (
 	GitOps     = "gitops"
 )
 
+// UnitsFolder holds the units, a folder for each layer, in the folder of the layers. They are the same for every cluster.
+const UnitsFolder = "units"
+
 // Layer is a unit of Terragrunt, and a step on a cluster's way.
 type Layer struct {
 	Name   string
-	Folder string   // the unit's, in the cluster's
+	Folder string   // the unit's, in UnitsFolder
 	Needs  []string // layers that are done before it starts
 	Awaits []string // layers whose objects it waits for on its way
 	Gates  []string // in the order in which they can be passed; the layer's own is the last

@@ -35,10 +35,10 @@ func TestEveryGateIsOfALayer(t *testing.T) {
 
 // The units say what runs when; the table must say the same.
 var (
-	moduleLine   = regexp.MustCompile(`source = "\.\./\.\./\.\./modules//([a-z-]+)"`)
+	moduleLine   = regexp.MustCompile(`source = "\.\./\.\./modules//([a-z-]+)"`)
 	pathsLine    = regexp.MustCompile(`paths = .*(\[[^]]*\])`) // the last list is that of every command but destroy
 	needed       = regexp.MustCompile(`"\.\./([^"]+)"`)
-	chartInput   = regexp.MustCompile(`(?m)^  chart = "([a-z-]+)"`)
+	chartInput   = regexp.MustCompile(`(?m)^  chart = include\.root\.locals\.cluster\.platform == "sandbox" \? "([a-z-]+)" : "([a-z-]+)"$`)
 	chartInUse   = regexp.MustCompile(`chart\s+= "\$\{var\.charts\}/([a-z-]+)"`)
 	releaseLines = regexp.MustCompile(`resource "helm_release" "\w+" \{\n  name +=\s"([a-z-]+)"\n  namespace += local\.namespace\n`)
 	namespace    = regexp.MustCompile(`(?m)^  namespace = "([a-z-]+)"`)
@@ -46,62 +46,63 @@ var (
 )
 
 func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
-	for cluster, platform := range map[string]string{"blue": description.PlatformProxmox, "sandbox": description.PlatformSandbox} {
-		units, err := filepath.Glob(filepath.Join(terragrunt, "live", cluster, "*", "terragrunt.hcl"))
-		if err != nil {
-			t.Fatal(err)
+	units, err := filepath.Glob(filepath.Join(terragrunt, layers.UnitsFolder, "*", "terragrunt.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, layer := range layers.All {
+		folders = append(folders, filepath.Join(terragrunt, layers.UnitsFolder, layer.Folder, "terragrunt.hcl"))
+	}
+	if !slices.Equal(units, folders) {
+		t.Errorf("there are the units %v, in the table %v", units, folders)
+	}
+	for _, layer := range layers.All {
+		unit := read(t, filepath.Join(terragrunt, layers.UnitsFolder, layer.Folder, "terragrunt.hcl"))
+		var needs []string
+		if list := pathsLine.FindStringSubmatch(unit); list != nil {
+			for _, match := range needed.FindAllStringSubmatch(list[1], -1) {
+				needs = append(needs, layers.OfFolder(match[1]).Name)
+			}
 		}
-		var folders []string
-		for _, layer := range layers.All {
-			folders = append(folders, filepath.Join(terragrunt, "live", cluster, layer.Folder, "terragrunt.hcl"))
+		if !slices.Equal(needs, layer.Needs) {
+			t.Errorf("unit %s needs %v, the table says %v", layer.Folder, needs, layer.Needs)
 		}
-		if !slices.Equal(units, folders) {
-			t.Errorf("%s has the units %v, the table %v", cluster, units, folders)
+		module := moduleLine.FindStringSubmatch(unit)
+		if module == nil {
+			t.Errorf("unit %s names no module", layer.Folder)
+			continue
 		}
-		for _, layer := range layers.All {
-			unit := read(t, filepath.Join(terragrunt, "live", cluster, layer.Folder, "terragrunt.hcl"))
-			var needs []string
-			if list := pathsLine.FindStringSubmatch(unit); list != nil {
-				for _, match := range needed.FindAllStringSubmatch(list[1], -1) {
-					needs = append(needs, layers.OfFolder(match[1]).Name)
-				}
-			}
-			if !slices.Equal(needs, layer.Needs) {
-				t.Errorf("unit %s of %s needs %v, the table says %v", layer.Folder, cluster, needs, layer.Needs)
-			}
-			module := moduleLine.FindStringSubmatch(unit)
-			if module == nil {
-				t.Errorf("unit %s of %s names no module", layer.Folder, cluster)
-				continue
-			}
-			code, chart := read(t, filepath.Join(terragrunt, "modules", module[1], "main.tf")), ""
-			if match := chartInUse.FindStringSubmatch(code); match != nil {
-				chart = match[1]
-			}
-			if match := chartInput.FindStringSubmatch(unit); match != nil {
-				chart = match[1]
-			}
+		code := read(t, filepath.Join(terragrunt, "modules", module[1], "main.tf"))
+		var real, stand string
+		if match := chartInUse.FindStringSubmatch(code); match != nil {
+			real, stand = match[1], match[1]
+		}
+		if match := chartInput.FindStringSubmatch(unit); match != nil {
+			real, stand = match[2], match[1]
+		}
+		for platform, chart := range map[string]string{description.PlatformProxmox: real, description.PlatformSandbox: stand} {
 			if got := layer.Chart(platform); got != chart {
-				t.Errorf("unit %s of %s installs %q, the table says %q", layer.Folder, cluster, chart, got)
+				t.Errorf("unit %s installs %q on %s, the table says %q", layer.Folder, chart, platform, got)
 			}
-			var release layers.Release
-			if match := releaseLines.FindStringSubmatch(code); match != nil {
-				release = layers.Release{Namespace: namespace.FindStringSubmatch(code)[1], Name: match[1]}
-			}
-			if layer.Release != release {
-				t.Errorf("the module of layer %s installs %+v, the table says %+v", layer.Name, release, layer.Release)
-			}
-			var gates []string
-			for _, match := range waitCommands.FindAllStringSubmatch(code, -1) {
-				gates = append(gates, match[1])
-			}
-			if layer.Name != layers.Secrets { // root.hcl has every other layer wait for its own gate at its end
-				gates = append(gates, layer.Name)
-			}
-			byHand := func(gate string) bool { return gate == "gitops-controllers" }
-			if want := slices.DeleteFunc(slices.Clone(layer.Gates), byHand); !slices.Equal(gates, want) {
-				t.Errorf("unit %s of %s waits for the gates %v, the table says %v", layer.Folder, cluster, gates, want)
-			}
+		}
+		var release layers.Release
+		if match := releaseLines.FindStringSubmatch(code); match != nil {
+			release = layers.Release{Namespace: namespace.FindStringSubmatch(code)[1], Name: match[1]}
+		}
+		if layer.Release != release {
+			t.Errorf("the module of layer %s installs %+v, the table says %+v", layer.Name, release, layer.Release)
+		}
+		var gates []string
+		for _, match := range waitCommands.FindAllStringSubmatch(code, -1) {
+			gates = append(gates, match[1])
+		}
+		if layer.Name != layers.Secrets { // root.hcl has every other layer wait for its own gate at its end
+			gates = append(gates, layer.Name)
+		}
+		byHand := func(gate string) bool { return gate == "gitops-controllers" }
+		if want := slices.DeleteFunc(slices.Clone(layer.Gates), byHand); !slices.Equal(gates, want) {
+			t.Errorf("unit %s waits for the gates %v, the table says %v", layer.Folder, gates, want)
 		}
 	}
 }

@@ -24,7 +24,9 @@ type Tools struct {
 
 // Cluster is a described cluster, and what is needed to work on it.
 type Cluster struct {
-	Folder string // terragrunt/live/<name>
+	Folder string // cluster.yaml's, with the files that it names
+	// Layers is the folder of root.hcl, the units, their modules and the list of charts.
+	Layers string
 	State  string // folder for states, runs and the lock; outlives the call
 	AgeKey string // decrypts the SOPS file
 	Tools  Tools
@@ -56,12 +58,15 @@ func (c *Cluster) Load() error {
 		return err
 	}
 	for _, layer := range layers.All {
-		if _, err := os.Stat(filepath.Join(c.Folder, layer.Folder, "terragrunt.hcl")); err != nil {
-			return fmt.Errorf("the layer %s of cluster %s is not there: %w", layer.Name, description.Name, err)
+		if _, err := os.Stat(filepath.Join(c.units(), layer.Folder, "terragrunt.hcl")); err != nil {
+			return fmt.Errorf("%s is no folder with castle's layers, %s is not there: %w", c.Layers, layer.Name, err)
 		}
 	}
 	return os.MkdirAll(c.State, 0o700)
 }
+
+// units is the folder that Terragrunt runs in.
+func (c *Cluster) units() string { return filepath.Join(c.Layers, layers.UnitsFolder) }
 
 // StatesAreKept refuses to work on the states of a real cluster that are local, unless the caller has accepted that: what Dagger calls a
 // volume depends on how the module was addressed, so that a clone, a URL and another engine each see states of their own.

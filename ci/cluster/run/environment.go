@@ -165,7 +165,7 @@ func (c *Cluster) given(access *Access, events string) (*given, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := providers.Known(filepath.Join(c.Folder, "..", ".."), states)
+	known, err := providers.Known(c.Layers, states)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 	}
 	described.State.Backend, described.Proxmox.Insecure = description.StateS3, true
 	all, access := canaries(t, described)
-	cluster := &Cluster{Folder: "live/blue", State: t.TempDir(), Description: described}
+	cluster := &Cluster{Layers: layersFolder, State: t.TempDir(), Description: described}
 	list, err := cluster.environment(access, filepath.Join(cluster.State, eventsFile))
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestWithoutInfisicalAHookKnowsFluxsSecrets(t *testing.T) {
 	described.Secrets.Infisical = description.Infisical{}
 	_, access := canaries(t, described)
 	access.Values.Add(map[string]string{secrets.GitOpsUsername: "flux", secrets.GitOpsCA: "-----BEGIN CERTIFICATE-----"}, secrets.SourceSOPS)
-	cluster := &Cluster{Folder: "live/blue", State: t.TempDir(), Description: described}
+	cluster := &Cluster{Layers: layersFolder, State: t.TempDir(), Description: described}
 	list, err := cluster.environment(access, filepath.Join(cluster.State, eventsFile))
 	if err != nil {
 		t.Fatal(err)

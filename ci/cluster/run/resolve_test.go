@@ -9,27 +9,24 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/sopstest"
 )
 
+// layersFolder is the folder of the layers.
+const layersFolder = "../../../terragrunt"
+
 // newCluster is blue with all its secrets, and an Infisical of its own that holds no PKI yet.
 func newCluster(t *testing.T, remote map[string]string) (*Cluster, *infisical.Server) {
 	t.Helper()
 	key := sopstest.NewKey(t)
 	folder := filepath.Join(t.TempDir(), "blue")
-	for _, layer := range layers.All {
-		if err := os.MkdirAll(filepath.Join(folder, layer.Folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, layer.Folder, "terragrunt.hcl"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../../terragrunt/live/blue/cluster.yaml")
+	text, err := os.ReadFile(layersFolder + "/live/blue/cluster.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +37,7 @@ func newCluster(t *testing.T, remote map[string]string) (*Cluster, *infisical.Se
 		secrets.StatePassphrase: "a passphrase that is long", secrets.InfisicalClientID: "client", secrets.InfisicalClientSecret: "canary",
 		secrets.ProxmoxAPIToken: "castle@pve!test=5f8a9c0e-0000-4000-8000-0123456789ab", secrets.AWSAccessKeyID: "key", secrets.AWSSecretAccessKey: "canary",
 	})
-	c := &Cluster{Folder: folder, State: t.TempDir(), AgeKey: key.String()}
+	c := &Cluster{Folder: folder, Layers: layersFolder, State: t.TempDir(), AgeKey: key.String()}
 	if err := c.Load(); err != nil {
 		t.Fatal(err)
 	}

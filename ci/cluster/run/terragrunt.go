@@ -56,7 +56,7 @@ func (c *Cluster) terragrunt(ctx context.Context, record *Record, on func(*logs)
 // terragrunt.Runner has it.
 func (c *Cluster) Runner(access *Access, events string, log func(unit, message string)) (terragrunt.Runner, error) {
 	environment, err := c.environment(access, events)
-	return terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.Folder, Env: environment, Log: log}, err
+	return terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.units(), Env: environment, Log: log}, err
 }
 
 // failure names the first layer that failed by itself.

@@ -34,7 +34,7 @@ func TestAProtectedClusterIsNotRemoved(t *testing.T) {
 	var flags clusterFlags
 	for _, command := range []*cobra.Command{flags.destroy(), flags.nuclearWipe()} {
 		flags.add(command)
-		command.SetArgs([]string{"--folder=" + folder, "--state=" + t.TempDir(), "--confirm=sandbox"})
+		command.SetArgs([]string{"--folder=" + folder, "--layers=../../../terragrunt", "--state=" + t.TempDir(), "--confirm=sandbox"})
 		command.SetOut(io.Discard)
 		command.SetErr(io.Discard)
 		err := command.ExecuteContext(t.Context())

@@ -51,7 +51,7 @@ type deliveryFlags struct {
 func (f *deliveryFlags) add(command *cobra.Command) {
 	f.delivery = flux.DefaultDelivery
 	flags := command.Flags()
-	flags.StringVar(&f.folder, "cluster-folder", "", "the folder of the cluster that rolls out (terragrunt/live/NAME); else "+kubeconfigVariable+" holds a kubeconfig's text")
+	flags.StringVar(&f.folder, "cluster-folder", "", "the folder with the cluster.yaml of the cluster that rolls out; else "+kubeconfigVariable+" holds a kubeconfig's text")
 	flags.Var(objectFlag{&f.delivery.Deployment}, "deployment", "the Deployment; default: that of the manifest, else the one that has the image")
 	flags.Var(objectFlag{&f.delivery.Source}, "flux-source", "the GitRepository that Flux fetches")
 	flags.Var(objectFlag{&f.delivery.Kustomization}, "flux-kustomization", "the Kustomization that is asked first to apply it")

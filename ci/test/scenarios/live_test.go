@@ -18,7 +18,7 @@ type change struct {
 func without(folders ...string) []change {
 	var list []change
 	for _, folder := range folders {
-		list = append(list, change{file: "live/sandbox/" + folder + "/terragrunt.hcl", to: "\nexclude {\n  if      = true\n  actions = [\"all\"]\n}\n"})
+		list = append(list, change{file: "units/" + folder + "/terragrunt.hcl", to: "\nexclude {\n  if      = true\n  actions = [\"all\"]\n}\n"})
 	}
 	return list
 }

@@ -5,7 +5,7 @@ include "root" {
 }
 
 terraform {
-  source = "../../../modules//platform-proxmox"
+  source = "../../modules//platform-proxmox"
 }
 
 dependencies {

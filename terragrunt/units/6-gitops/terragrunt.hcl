@@ -5,7 +5,7 @@ include "root" {
 }
 
 terraform {
-  source = "../../../modules//gitops"
+  source = "../../modules//gitops"
 }
 
 # Flux is installed beside the engine; the module waits for the engine's store where it needs it. On the way back Flux's

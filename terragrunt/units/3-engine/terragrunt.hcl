@@ -1,17 +1,13 @@
-# Longhorn and the default StorageClass.
+# External Secrets Operator, and the store that it reads Infisical through.
 
 include "root" {
   path = find_in_parent_folders("root.hcl")
 }
 
 terraform {
-  source = "../../../modules//storage"
+  source = "../../modules//engine"
 }
 
 dependencies {
   paths = ["../2-platform"]
-}
-
-inputs = {
-  chart = "longhorn"
 }

@@ -5,7 +5,7 @@ include "root" {
 }
 
 terraform {
-  source = "../../../modules//networking"
+  source = "../../modules//networking"
 }
 
 dependencies {

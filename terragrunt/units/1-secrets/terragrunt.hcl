@@ -5,5 +5,5 @@ include "root" {
 }
 
 terraform {
-  source = "../../../modules//secrets"
+  source = "../../modules//secrets"
 }
