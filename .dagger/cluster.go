@@ -17,7 +17,8 @@ import (
 
 // Folders in the container that a cluster is worked on in.
 const (
-	terragruntMount = "/terragrunt"
+	repositoryMount = "/repository" // has the cluster's folder where the repository has it
+	layersMount     = "/layers"
 	stateMount      = "/state"
 	chartsFolder    = "/usr/share/castle/charts"
 )
@@ -26,10 +27,12 @@ const (
 type described struct {
 	castle *Castle
 	name   string
-	// terragrunt is the folder that holds the layers and, in live, the clusters.
-	terragrunt *dagger.Directory
-	ageKey     *dagger.Secret
-	sandbox    sandbox
+	// own is the cluster's folder, and folder its path in the repository.
+	own     *dagger.Directory
+	folder  string
+	layers  *dagger.Directory
+	ageKey  *dagger.Secret
+	sandbox sandbox
 	description
 }
 
@@ -42,14 +45,14 @@ type description struct {
 	} `json:"gitops"`
 }
 
-// Cluster is a cluster that the terragrunt folder describes.
+// Cluster is a cluster that a repository describes.
 type Cluster struct {
 	// +private
 	Castle *Castle
-	// Name is that of its folder in live.
+	// Name is that of its folder.
 	Name string
 	// +private
-	Terragrunt *dagger.Directory
+	Repository *dagger.Directory
 	// +private
 	AgeKey *dagger.Secret
 	// +private
@@ -60,13 +63,13 @@ type Cluster struct {
 
 // Cluster is a cluster, for pipelines that do several things with it.
 func (m *Castle) Cluster(
-	// The cluster: a folder in live of the terragrunt folder.
+	// The cluster: a folder with a cluster.yaml in the clusters' folder.
 	name string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
 	// file:PATH). Default: for a sandbox its own.
 	// +optional
@@ -78,15 +81,15 @@ func (m *Castle) Cluster(
 	// +optional
 	fault []string,
 ) *Cluster {
-	return &Cluster{Castle: m, Name: name, Terragrunt: terragrunt, AgeKey: ageKey, TimeScale: timeScale, Fault: fault}
+	return &Cluster{Castle: m, Name: name, Repository: repository, AgeKey: ageKey, TimeScale: timeScale, Fault: fault}
 }
 
 // optionalCluster is nil where none is named.
-func (m *Castle) optionalCluster(name string, terragrunt *dagger.Directory, ageKey *dagger.Secret, timeScale string) *Cluster {
+func (m *Castle) optionalCluster(name string, repository *dagger.Directory, ageKey *dagger.Secret, timeScale string) *Cluster {
 	if name == "" {
 		return nil
 	}
-	return m.Cluster(name, terragrunt, ageKey, timeScale, nil)
+	return m.Cluster(name, repository, ageKey, timeScale, nil)
 }
 
 // describe finds the cluster in the folder and asks castle for its
@@ -94,28 +97,29 @@ func (m *Castle) optionalCluster(name string, terragrunt *dagger.Directory, ageK
 // compiled for whatever comes next, and the answer is cached as long as the
 // cluster's own folder is the same.
 func (c *Cluster) describe(ctx context.Context) (*described, error) {
-	layers, err := layersOf(ctx, c.Terragrunt)
+	found, err := clustersOf(ctx, c.Repository)
 	if err != nil {
 		return nil, err
 	}
-	known, err := clustersIn(ctx, layers)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Contains(known, c.Name) {
-		return nil, fmt.Errorf("there is no cluster %q: there are %s", c.Name, strings.Join(known, " "))
+	if !slices.Contains(found.names, c.Name) {
+		return nil, fmt.Errorf("there is no cluster %q: there are %s%s", c.Name, strings.Join(found.names, " "), c.Castle.ifTheModulesOwn(ctx, c.Repository))
 	}
 	d := &described{
-		castle: c.Castle, name: c.Name, terragrunt: layers, ageKey: c.AgeKey,
+		castle: c.Castle, name: c.Name, ageKey: c.AgeKey,
+		folder:  path.Join(found.folder, c.Name),
 		sandbox: sandbox{timeScale: c.TimeScale, faults: c.Fault},
+	}
+	d.own = c.Repository.Directory(d.folder)
+	if d.layers, err = c.Castle.layersOf(c.Repository, found.layers); err != nil {
+		return nil, err
 	}
 	container, err := c.Castle.container(clusterProgram)
 	if err != nil {
 		return nil, err
 	}
 	text, err := container.
-		WithMountedDirectory(d.folder(), layers.Directory(path.Join("live", c.Name))).
-		WithExec([]string{clusterProgram, "describe", "--folder=" + d.folder(), "--format=json"}).
+		With(d.mounted).
+		WithExec([]string{clusterProgram, "describe", "--folder=" + d.folder, "--format=json"}).
 		Stdout(ctx)
 	if err != nil {
 		return nil, plain(err)
@@ -125,9 +129,9 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 	}
 	if d.isSandbox() && d.ageKey == nil {
 		// The sandbox's key opens nothing but the sandbox.
-		key, err := layers.File(path.Join("live", c.Name, "age.key")).Contents(ctx)
+		key, err := d.own.File("age.key").Contents(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("live/%s has no age.key: give its key with --age-key", c.Name)
+			return nil, fmt.Errorf("%s has no age.key: give its key with --age-key", d.folder)
 		}
 		d.ageKey = dag.SetSecret("castle-sandbox-age-key", key)
 	}
@@ -136,7 +140,11 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 
 func (d *described) isSandbox() bool { return d.Platform == "sandbox" }
 
-func (d *described) folder() string { return path.Join(terragruntMount, "live", d.name) }
+// mounted gives a container the cluster's folder, by the path that it has in the
+// repository, which messages name it by.
+func (d *described) mounted(container *dagger.Container) *dagger.Container {
+	return container.WithMountedDirectory(path.Join(repositoryMount, d.folder), d.own).WithWorkdir(repositoryMount)
+}
 
 // plain is castle's container with the description, for what needs no tool.
 func (d *described) plain() (*dagger.Container, error) {
@@ -144,7 +152,7 @@ func (d *described) plain() (*dagger.Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	return container.WithMountedDirectory(terragruntMount, d.terragrunt), nil
+	return container.With(d.mounted).WithMountedDirectory(layersMount, d.layers), nil
 }
 
 // stateful has the cluster's states and records as well.
@@ -167,7 +175,7 @@ func (d *described) container(ctx context.Context) (*dagger.Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	container, err = d.castle.withLayerTools(ctx, container, d.terragrunt)
+	container, err = d.castle.withLayerTools(ctx, container, d.layers)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +222,7 @@ func (d *described) command(ctx context.Context, args ...string) (string, error)
 }
 
 func (d *described) args(args ...string) []string {
-	args = append(append([]string{clusterProgram}, args...), "--folder="+d.folder(), "--layers="+terragruntMount, "--state="+stateMount, "--charts="+chartsFolder)
+	args = append(append([]string{clusterProgram}, args...), "--folder="+d.folder, "--layers="+layersMount, "--state="+stateMount, "--charts="+chartsFolder)
 	if d.isSandbox() && d.sandbox.timeScale != "1" {
 		args = append(args, "--scaled")
 	}

@@ -102,7 +102,7 @@ func (c *Cluster) Timeline(
 		return nil, err
 	}
 	folder, err := uncached(container).
-		WithExec([]string{clusterProgram, "timeline", "--folder=" + d.folder(), "--state=" + stateMount, "--out=" + made}).
+		WithExec([]string{clusterProgram, "timeline", "--folder=" + d.folder, "--state=" + stateMount, "--out=" + made}).
 		Directory(made).
 		Sync(ctx)
 	return folder, plain(err)
@@ -152,6 +152,6 @@ func (c *Cluster) tell(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := container.WithExec(append(append([]string{clusterProgram}, args...), "--folder="+d.folder())).Stdout(ctx)
+	text, err := container.WithExec(append(append([]string{clusterProgram}, args...), "--folder="+d.folder)).Stdout(ctx)
 	return text, plain(err)
 }

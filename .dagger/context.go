@@ -19,25 +19,42 @@ import (
 // call that fetched the other. Source: engine v0.19.10, core/modulesource.go,
 // loadContextFromSource; a folder's is fetched by another call for each.
 func (m *Castle) refuseTheModulesOwn(ctx context.Context, source *dagger.Directory) error {
+	own, err := m.isTheModulesOwn(ctx, source)
+	if err == nil && own {
+		err = errors.New("the repository to work on is not known: the module was called by its address, " +
+			"and its own repository is not yours; add --source . (your working tree), or --source and a Git URL")
+	}
+	return err
+}
+
+// ifTheModulesOwn is what to add where a cluster was looked for in the module's
+// own repository, which nobody has named.
+func (m *Castle) ifTheModulesOwn(ctx context.Context, repository *dagger.Directory) string {
+	if own, err := m.isTheModulesOwn(ctx, repository); err != nil || !own {
+		return ""
+	}
+	return " in the module's own repository, which is not yours; add --repository . (your working tree), or --repository and a Git URL"
+}
+
+func (m *Castle) isTheModulesOwn(ctx context.Context, source *dagger.Directory) (bool, error) {
 	if m.Self == nil {
-		return nil // by default, a toolchain has the caller's repository
+		return false, nil // by default, a toolchain has the caller's repository
 	}
 	own, err := calls(ctx, m.Self)
 	if err != nil {
-		return err
+		return false, err
 	}
 	given, err := calls(ctx, source)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i, text := range own {
 		// A call is its digest, that of what it is called on, its type and its name.
 		if text == "tree" && i >= 3 && slices.Contains(given, own[i-3]) {
-			return errors.New("the repository to work on is not known: the module was called by its address, " +
-				"and its own repository is not yours; add --source . (your working tree), or --source and a Git URL")
+			return true, nil
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // calls are the texts of a folder's id, which lists the calls that make it.

@@ -22,13 +22,13 @@ import (
 // +cache="never"
 func (m *Castle) Create(
 	ctx context.Context,
-	// The cluster: a folder in live of the terragrunt folder.
+	// The cluster: a folder with a cluster.yaml in the clusters' folder.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
 	// file:PATH). Default: for a sandbox its own.
 	// +optional
@@ -47,7 +47,7 @@ func (m *Castle) Create(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, fault).Create(ctx, allowReplace, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, fault).Create(ctx, allowReplace, format)
 }
 
 // Validate lists every mistake of a cluster's description at once, a line each
@@ -60,14 +60,14 @@ func (m *Castle) Validate(
 	// The cluster. Default: all of them.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 ) (_ string, err error) {
 	defer ended("validate", FormatText, &err)
-	layers, err := layersOf(ctx, terragrunt)
+	found, err := clustersOf(ctx, repository)
 	switch {
 	case errors.Is(err, errNoClusters) && cluster == "":
 		return "there are no clusters here\n", nil // `dagger check` asks in every repository
@@ -76,14 +76,12 @@ func (m *Castle) Validate(
 	}
 	names := []string{cluster}
 	if cluster == "" {
-		if names, err = clustersIn(ctx, layers); err != nil {
-			return "", err
-		}
+		names = found.names
 	}
 	var said strings.Builder
 	var mistakes []error
 	for _, name := range names {
-		text, err := m.Cluster(name, layers, nil, "", nil).tell(ctx, "validate")
+		text, err := m.Cluster(name, repository, nil, "", nil).tell(ctx, "validate")
 		mistakes = append(mistakes, err)
 		said.WriteString(text)
 	}
@@ -97,11 +95,11 @@ func (m *Castle) Plan(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -112,7 +110,7 @@ func (m *Castle) Plan(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Plan(ctx, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).Plan(ctx, format)
 }
 
 // Status shows a cluster's layers, nodes and gates as they are now.
@@ -122,11 +120,11 @@ func (m *Castle) Status(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -137,7 +135,7 @@ func (m *Castle) Status(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Status(ctx, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).Status(ctx, format)
 }
 
 // Outputs shows a cluster's endpoints, and how to get its kubeconfig.
@@ -145,16 +143,16 @@ func (m *Castle) Outputs(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, nil, "", nil).Outputs(ctx, format)
+	return m.Cluster(cluster, repository, nil, "", nil).Outputs(ctx, format)
 }
 
 // Kubeconfig is an administrator's kubeconfig, asked from the control plane:
@@ -167,11 +165,11 @@ func (m *Castle) Kubeconfig(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -179,7 +177,7 @@ func (m *Castle) Kubeconfig(
 	// +default="0.05"
 	timeScale string,
 ) (*dagger.Secret, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Kubeconfig(ctx)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).Kubeconfig(ctx)
 }
 
 // Talosconfig is an administrator's configuration for talosctl:
@@ -190,11 +188,11 @@ func (m *Castle) Talosconfig(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -202,7 +200,7 @@ func (m *Castle) Talosconfig(
 	// +default="0.05"
 	timeScale string,
 ) (*dagger.Secret, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Talosconfig(ctx)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).Talosconfig(ctx)
 }
 
 // Timeline is the last run's time line, as timeline.html, timeline.md and
@@ -214,13 +212,13 @@ func (m *Castle) Timeline(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 ) (*dagger.Directory, error) {
-	return m.Cluster(cluster, terragrunt, nil, "", nil).Timeline(ctx)
+	return m.Cluster(cluster, repository, nil, "", nil).Timeline(ctx)
 }
 
 // Destroy removes a cluster, layer by layer in reverse order, and makes sure
@@ -233,11 +231,11 @@ func (m *Castle) Destroy(
 	cluster string,
 	// The cluster's name once more: all that is stored in it is lost.
 	confirm string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -248,5 +246,5 @@ func (m *Castle) Destroy(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).Destroy(ctx, confirm, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).Destroy(ctx, confirm, format)
 }

@@ -19,11 +19,11 @@ func (m *Castle) Doctor(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file (env:SOPS_AGE_KEY,
 	// file:PATH). Default: for a sandbox its own.
 	// +optional
@@ -43,7 +43,7 @@ func (m *Castle) Doctor(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, fault).Doctor(ctx, gitToken, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, fault).Doctor(ctx, gitToken, format)
 }
 
 // Doctor looks whether the cluster can be created, and what is wrong with what

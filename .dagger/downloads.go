@@ -14,14 +14,14 @@ import (
 // +cache="never"
 func (m *Castle) PinCharts(
 	ctx context.Context,
-	// The folder with the layers and the clusters, or a repository that holds it.
-	// Default: the repository that the module is called in.
+	// The repository with the layers. Default: the repository that the module is
+	// called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 ) (_ *dagger.File, err error) {
 	defer ended("pin-charts", FormatText, &err)
-	layers, err := layersOf(ctx, terragrunt)
+	layers, err := repositorysLayers(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func (m *Castle) PinCharts(
 	}
 	const list = "charts.yaml"
 	file, err := uncached(container).
-		WithMountedDirectory(terragruntMount, dag.Directory().WithFile(list, layers.File(list))).
-		WithExec([]string{clusterProgram, "pin-charts", "--terragrunt=" + terragruntMount, "--out=/" + list}).
+		WithMountedDirectory(layersMount, dag.Directory().WithFile(list, layers.File(list))).
+		WithExec([]string{clusterProgram, "pin-charts", "--layers=" + layersMount, "--out=/" + list}).
 		File("/" + list).
 		Sync(ctx)
 	return file, plain(err)
@@ -46,14 +46,14 @@ func (m *Castle) PinCharts(
 // +cache="never"
 func (m *Castle) PinProviders(
 	ctx context.Context,
-	// The folder with the layers and the clusters, or a repository that holds it.
-	// Default: the repository that the module is called in.
+	// The repository with the layers. Default: the repository that the module is
+	// called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 ) (_ *dagger.File, err error) {
 	defer ended("pin-providers", FormatText, &err)
-	layers, err := layersOf(ctx, terragrunt)
+	layers, err := repositorysLayers(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func (m *Castle) PinProviders(
 	const root, lock = "root.hcl", "providers.lock.hcl"
 	file, err := uncached(container).
 		WithFile(tofuProgram, tofu.File(tofuProgram)).
-		WithMountedDirectory(terragruntMount, dag.Directory().WithFile(root, layers.File(root))).
-		WithExec([]string{clusterProgram, "pin-providers", "--terragrunt=" + terragruntMount, "--out=/" + lock}).
+		WithMountedDirectory(layersMount, dag.Directory().WithFile(root, layers.File(root))).
+		WithExec([]string{clusterProgram, "pin-providers", "--layers=" + layersMount, "--out=/" + lock}).
 		File("/" + lock).
 		Sync(ctx)
 	return file, plain(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"time"
 
@@ -34,11 +33,11 @@ func (m *Castle) Drill(
 	// The cluster, a sandbox.
 	// +default="sandbox"
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// How many mixes are tried, one after the other.
 	// +default=3
 	rounds int,
@@ -50,7 +49,7 @@ func (m *Castle) Drill(
 	timeScale string,
 ) (_ string, err error) {
 	defer ended("drill", FormatText, &err)
-	calm := m.Cluster(cluster, terragrunt, nil, timeScale, nil)
+	calm := m.Cluster(cluster, repository, nil, timeScale, nil)
 	d, err := calm.describe(ctx)
 	if err != nil {
 		return "", err
@@ -67,7 +66,7 @@ func (m *Castle) Drill(
 		if err != nil {
 			return "", err
 		}
-		row, err := calm.outlasts(ctx, m.Cluster(cluster, terragrunt, nil, timeScale, chosen.Faults), chosen)
+		row, err := calm.outlasts(ctx, m.Cluster(cluster, repository, nil, timeScale, chosen.Faults), chosen)
 		table += fmt.Sprintf("| %d | %s | %s |\n", seed+i, strings.Join(chosen.Faults, ", "), row)
 		if err != nil { // what is there now is not what the next round begins with
 			return "", fmt.Errorf("%s\nseed %d: %w", table, seed+i, err)
@@ -83,8 +82,8 @@ func (d *described) mix(ctx context.Context, seed int) (*mix, error) {
 		return nil, err
 	}
 	text, err := container.
-		WithMountedDirectory(d.folder(), d.terragrunt.Directory(path.Join("live", d.name))).
-		WithExec([]string{sandboxProgram, "mix", "--cluster=" + d.folder(), fmt.Sprintf("--seed=%d", seed)}).
+		With(d.mounted).
+		WithExec([]string{sandboxProgram, "mix", "--cluster=" + d.folder, fmt.Sprintf("--seed=%d", seed)}).
 		Stdout(ctx)
 	if err != nil {
 		return nil, plain(err)

@@ -32,7 +32,7 @@ var terragruntReleases = map[string]struct{ version, sha256 string }{
 //
 // They are copied into one folder, which is copied once: engine v0.19.10 ends in
 // a panic where a command's mounts include several parts of one image.
-func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container, terragrunt *dagger.Directory) (*dagger.Container, error) {
+func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container, layers *dagger.Directory) (*dagger.Container, error) {
 	image, err := m.image("opentofu", "")
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container
 	if has {
 		tools = tools.WithDirectory(providersFolder, image.Directory(providersFolder))
 	}
-	charts, err := m.charts(ctx, image, terragrunt)
+	charts, err := m.charts(ctx, image, layers)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +95,13 @@ func (m *Castle) fetchTerragrunt(ctx context.Context) (*dagger.File, error) {
 }
 
 // charts puts the layers' charts together, once for each list of them.
-func (m *Castle) charts(ctx context.Context, tofu *dagger.Container, terragrunt *dagger.Directory) (*dagger.Directory, error) {
+func (m *Castle) charts(ctx context.Context, tofu *dagger.Container, layers *dagger.Directory) (*dagger.Directory, error) {
 	container, err := m.container(clusterProgram)
 	if err != nil {
 		return nil, err
 	}
-	sources := dag.Directory().WithFile("charts.yaml", terragrunt.File("charts.yaml")).WithDirectory("charts", terragrunt.Directory("charts"))
-	args := []string{clusterProgram, "charts", "--terragrunt=" + terragruntMount, "--out=" + made}
+	sources := dag.Directory().WithFile("charts.yaml", layers.File("charts.yaml")).WithDirectory("charts", layers.Directory("charts"))
+	args := []string{clusterProgram, "charts", "--layers=" + layersMount, "--out=" + made}
 	has, err := tofu.Exists(ctx, chartSources)
 	if err != nil {
 		return nil, err
@@ -110,6 +110,6 @@ func (m *Castle) charts(ctx context.Context, tofu *dagger.Container, terragrunt 
 		container = container.WithMountedDirectory(chartSources, tofu.Directory(chartSources))
 		args = append(args, "--tools="+chartSources)
 	}
-	folder, err := container.WithMountedDirectory(terragruntMount, sources).WithExec(args).Directory(made).Sync(ctx)
+	folder, err := container.WithMountedDirectory(layersMount, sources).WithExec(args).Directory(made).Sync(ctx)
 	return folder, plain(err)
 }

@@ -24,11 +24,11 @@ func (m *Castle) NuclearWipe(
 	// cluster's tag, such as a clone that was never finished; several times.
 	// +optional
 	includeUntagged []int,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -39,7 +39,7 @@ func (m *Castle) NuclearWipe(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).NuclearWipe(ctx, confirm, includeUntagged, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).NuclearWipe(ctx, confirm, includeUntagged, format)
 }
 
 // NuclearWipe lists the cluster's VMs or, with --confirm, removes them, by

@@ -51,7 +51,11 @@ func (m *Castle) Image(
 		}
 		image = image.WithFile(programFolder+program, file)
 	}
-	return image, nil
+	layers, err := m.layers()
+	if err != nil {
+		return nil, err
+	}
+	return image.WithDirectory(releasedLayers, layers), nil
 }
 
 // compile makes one of the programs, or takes it from the released image. What a

@@ -150,17 +150,17 @@ func (m *Castle) PublishBlog(
 	// How long to wait, such as 90s.
 	// +default="10m"
 	waitTimeout string,
-	// The cluster that rolls the blog out: a folder in live of the terragrunt
+	// The cluster that rolls the blog out: a folder of the clusters'
 	// folder. Its GitOps repository goes before that of castle.yaml.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in. Left out
 	// of it: Go files, and folders named testdata, content, themes, static or
 	// assets, which belong to sites.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig", "**/*.go", "**/testdata", "**/content", "**/themes", "**/static", "**/assets"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
 	// for a sandbox its own.
 	// +optional
@@ -190,7 +190,7 @@ func (m *Castle) PublishBlog(
 		Site(source, site, path, hugo, image, tagPrefix, platforms, port, baseUrl, headers, registryUsername, registryPassword, registryService,
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
-		Publish(ctx, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
+		Publish(ctx, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
 			dryRun, rebuild, pushBranch, format)
 }
 

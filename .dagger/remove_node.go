@@ -24,11 +24,11 @@ func (m *Castle) RemoveNode(
 	// How long its pods may take to go.
 	// +default="10m"
 	drainTimeout string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -39,7 +39,7 @@ func (m *Castle) RemoveNode(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).RemoveNode(ctx, node, confirm, drainTimeout, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).RemoveNode(ctx, node, confirm, drainTimeout, format)
 }
 
 // RemoveNode makes a node leave that cluster.yaml does not list any more.

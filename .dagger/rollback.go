@@ -94,18 +94,18 @@ func (m *Castle) RollbackBlog(
 	// How long to wait, such as 90s.
 	// +default="10m"
 	waitTimeout string,
-	// The cluster that rolls the blog out: a folder in live of the terragrunt
+	// The cluster that rolls the blog out: a folder of the clusters'
 	// folder. Its GitOps repository goes before that of castle.yaml; for a
 	// sandbox, its own registry and token do, too.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in. Left out
 	// of it: Go files, and folders named testdata, content, themes, static or
 	// assets, which belong to sites.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig", "**/*.go", "**/testdata", "**/content", "**/themes", "**/static", "**/assets"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file, for --wait. Default:
 	// for a sandbox its own.
 	// +optional
@@ -135,7 +135,7 @@ func (m *Castle) RollbackBlog(
 		Site(source, site, "", "", image, "", nil, 0, "", "", registryUsername, registryPassword, registryService,
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, nil, gitopsService).
-		Rollback(ctx, to, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
+		Rollback(ctx, to, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
 			dryRun, pushBranch, format)
 }
 
@@ -245,17 +245,17 @@ func (m *Castle) History(
 	// How many entries, newest first; 0 means all.
 	// +default=20
 	limit int,
-	// The cluster whose GitOps repository is read: a folder in live of the
-	// terragrunt folder.
+	// The cluster whose GitOps repository is read: a folder of the
+	// clusters' folder.
 	// +optional
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in. Left out
 	// of it: Go files, and folders named testdata, content, themes, static or
 	// assets, which belong to sites.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig", "**/*.go", "**/testdata", "**/content", "**/themes", "**/static", "**/assets"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key of a sandbox that does not bring its own.
 	// +optional
 	ageKey *dagger.Secret,
@@ -269,7 +269,7 @@ func (m *Castle) History(
 	return m.
 		Site(source, site, "", "", image, "", nil, 0, "", "", "", nil, nil, gitopsUrl, gitopsBranch, manifestPath, container, resource, "", false, "", "", nil,
 			gitToken, sshAgent, knownHosts, nil, gitopsService).
-		History(ctx, m.optionalCluster(cluster, terragrunt, ageKey, timeScale), limit, format)
+		History(ctx, m.optionalCluster(cluster, repository, ageKey, timeScale), limit, format)
 }
 
 // History lists what was published of the site when, newest first, as the

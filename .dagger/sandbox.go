@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path"
 
 	"go.yaml.in/yaml/v3"
 
@@ -47,14 +46,14 @@ func (d *described) ownWorld(ctx context.Context) (*world, error) {
 	if !d.isSandbox() {
 		return nil, nil
 	}
-	file := path.Join("live", d.name, "world.yaml")
-	text, err := d.terragrunt.File(file).Contents(ctx)
+	const file = "world.yaml"
+	text, err := d.own.File(file).Contents(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", file, err)
+		return nil, fmt.Errorf("%s of %s cannot be read: %w", file, d.folder, err)
 	}
 	w := &world{}
 	if err := yaml.Unmarshal([]byte(text), w); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s of %s: %w", file, d.folder, err)
 	}
 	return w, nil
 }
@@ -80,9 +79,9 @@ func (d *described) world(ctx context.Context) (*dagger.Service, error) {
 		return nil, err
 	}
 	container = container.
-		WithMountedDirectory(d.folder(), d.terragrunt.Directory(path.Join("live", d.name))).
+		With(d.mounted).
 		WithMountedCache(worldMount, d.worldVolume(), worldSharing)
-	args := []string{sandboxProgram, "serve", "--cluster=" + d.folder(), "--dir=" + worldMount, "--binaries=" + binariesFolder,
+	args := []string{sandboxProgram, "serve", "--cluster=" + d.folder, "--dir=" + worldMount, "--binaries=" + binariesFolder,
 		fmt.Sprintf("--listen=:%d", sandboxProxyPort), "--time-scale=" + d.sandbox.timeScale}
 	for _, fault := range d.sandbox.faults {
 		args = append(args, "--fault="+fault)
@@ -113,11 +112,11 @@ func (m *Castle) Sandbox(
 	// The cluster.
 	// +default="sandbox"
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// How much of a homelab's time the sandbox takes: 1 is real time, 0 none.
 	// +default="0.05"
 	timeScale string,
@@ -125,7 +124,7 @@ func (m *Castle) Sandbox(
 	// +optional
 	fault []string,
 ) (*dagger.Service, error) {
-	d, err := m.Cluster(cluster, terragrunt, nil, timeScale, fault).describe(ctx)
+	d, err := m.Cluster(cluster, repository, nil, timeScale, fault).describe(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +143,13 @@ func (m *Castle) SandboxReset(
 	// The cluster.
 	// +default="sandbox"
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 ) (string, error) {
-	d, err := m.Cluster(cluster, terragrunt, nil, "", nil).describe(ctx)
+	d, err := m.Cluster(cluster, repository, nil, "", nil).describe(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +162,7 @@ func (m *Castle) SandboxReset(
 	}
 	text, err := uncached(container).
 		WithMountedCache(worldMount, d.worldVolume(), worldSharing).
-		WithExec([]string{clusterProgram, "forget", "--folder=" + d.folder(), "--state=" + stateMount, "--world=" + worldMount}).
+		WithExec([]string{clusterProgram, "forget", "--folder=" + d.folder, "--state=" + stateMount, "--world=" + worldMount}).
 		Stdout(ctx)
 	return text, plain(err)
 }

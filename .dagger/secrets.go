@@ -9,23 +9,23 @@ import (
 // SecretsInit makes the PKI of a cluster whose secrets come from SOPS files
 // alone (infisical: none), as the SOPS file that cluster.yaml names and that is
 // not there yet. Export it into the cluster's folder and commit it:
-// `dagger call secrets-init --cluster blue --age-key env:SOPS_AGE_KEY export --path terragrunt/live/blue`.
+// `dagger call secrets-init --cluster blue --age-key env:SOPS_AGE_KEY export --path clusters/blue`.
 //
 // +cache="never"
 func (m *Castle) SecretsInit(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS files.
 	// +optional
 	ageKey *dagger.Secret,
 ) (*dagger.Directory, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, "", nil).SecretsInit(ctx)
+	return m.Cluster(cluster, repository, ageKey, "", nil).SecretsInit(ctx)
 }
 
 // SecretsCheck names every secret that is missing or unfit, in whichever source,
@@ -36,11 +36,11 @@ func (m *Castle) SecretsCheck(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS files.
 	// +optional
 	ageKey *dagger.Secret,
@@ -51,7 +51,7 @@ func (m *Castle) SecretsCheck(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).SecretsCheck(ctx, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).SecretsCheck(ctx, format)
 }
 
 // SecretsList shows which secrets there are and where, without their values.
@@ -61,11 +61,11 @@ func (m *Castle) SecretsList(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS files.
 	// +optional
 	ageKey *dagger.Secret,
@@ -76,7 +76,7 @@ func (m *Castle) SecretsList(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).SecretsList(ctx, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).SecretsList(ctx, format)
 }
 
 // SecretsAgeKey makes an age key, such as secrets-rotate-age takes:
@@ -98,7 +98,7 @@ func (m *Castle) SecretsAgeKey(
 // SecretsRotateAge encrypts every SOPS file of the cluster's folder for another
 // age key. All are encrypted and opened with the new key before any is given
 // back; export them into the cluster's folder and commit them:
-// `dagger call secrets-rotate-age --cluster blue --age-key file:old.agekey --new-age-key file:new.agekey export --path terragrunt/live/blue`.
+// `dagger call secrets-rotate-age --cluster blue --age-key file:old.agekey --new-age-key file:new.agekey export --path clusters/blue`.
 //
 // Files that have the new key already are left alone, so the same call goes on
 // where an export was interrupted.
@@ -108,11 +108,11 @@ func (m *Castle) SecretsRotateAge(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS files now.
 	// +optional
 	ageKey *dagger.Secret,
@@ -123,7 +123,7 @@ func (m *Castle) SecretsRotateAge(
 	// +optional
 	newRecipient string,
 ) (*dagger.Directory, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, "", nil).SecretsRotateAge(ctx, newAgeKey, newRecipient)
+	return m.Cluster(cluster, repository, ageKey, "", nil).SecretsRotateAge(ctx, newAgeKey, newRecipient)
 }
 
 // SecretsInit makes the PKI of a cluster whose secrets come from SOPS files
@@ -196,7 +196,7 @@ func (c *Cluster) files(ctx context.Context, newKey *dagger.Secret, args ...stri
 		container = container.WithSecretVariable("SOPS_NEW_AGE_KEY", newKey)
 	}
 	folder, err := container.
-		WithExec(append(append([]string{clusterProgram}, args...), "--folder="+d.folder(), "--out="+made)).
+		WithExec(append(append([]string{clusterProgram}, args...), "--folder="+d.folder, "--out="+made)).
 		Directory(made).
 		Sync(ctx)
 	return folder, plain(err)

@@ -13,11 +13,11 @@ func (m *Castle) StateList(
 	ctx context.Context,
 	// The cluster.
 	cluster string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -28,7 +28,7 @@ func (m *Castle) StateList(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateList(ctx, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).StateList(ctx, format)
 }
 
 // StateUnlock removes a lock in the store of the states whose holder is dead. A
@@ -42,11 +42,11 @@ func (m *Castle) StateUnlock(
 	// The lock's ID, as the refused call or state-list tells it: whoever holds it
 	// must not run any more.
 	confirm string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -54,7 +54,7 @@ func (m *Castle) StateUnlock(
 	// +default="0.05"
 	timeScale string,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateUnlock(ctx, confirm)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).StateUnlock(ctx, confirm)
 }
 
 // StateRestore goes back to a copy of a layer's state, which becomes a copy
@@ -72,11 +72,11 @@ func (m *Castle) StateRestore(
 	copyTime string,
 	// The cluster's name once more: what the state knows since then, it forgets.
 	confirm string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -84,7 +84,7 @@ func (m *Castle) StateRestore(
 	// +default="0.05"
 	timeScale string,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateRestore(ctx, layer, copyTime, confirm)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).StateRestore(ctx, layer, copyTime, confirm)
 }
 
 // StateShow shows what a layer's state holds: resources with their ids, without
@@ -97,11 +97,11 @@ func (m *Castle) StateShow(
 	cluster string,
 	// The layer, such as platform.
 	layer string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -112,7 +112,7 @@ func (m *Castle) StateShow(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateShow(ctx, layer, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).StateShow(ctx, layer, format)
 }
 
 // StateExport is an archive of all states, which the cluster's age key opens.
@@ -125,11 +125,11 @@ func (m *Castle) StateExport(
 	// The public key (age1…) of somebody else who may open it; several times.
 	// +optional
 	recipient []string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -137,7 +137,7 @@ func (m *Castle) StateExport(
 	// +default="0.05"
 	timeScale string,
 ) (*dagger.File, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateExport(ctx, recipient)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).StateExport(ctx, recipient)
 }
 
 // StateImport takes in the states of an archive that state-export made of this
@@ -155,11 +155,11 @@ func (m *Castle) StateImport(
 	// Replace states that differ; they become copies.
 	// +optional
 	replace bool,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -167,7 +167,7 @@ func (m *Castle) StateImport(
 	// +default="0.05"
 	timeScale string,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateImport(ctx, archive, confirm, replace)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).StateImport(ctx, archive, confirm, replace)
 }
 
 // StateMigrate moves the states to where cluster.yaml has them now. They are in
@@ -182,11 +182,11 @@ func (m *Castle) StateMigrate(
 	from string,
 	// The cluster's name once more.
 	confirm string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file.
 	// +optional
 	ageKey *dagger.Secret,
@@ -194,5 +194,5 @@ func (m *Castle) StateMigrate(
 	// +default="0.05"
 	timeScale string,
 ) (string, error) {
-	return m.Cluster(cluster, terragrunt, ageKey, timeScale, nil).StateMigrate(ctx, from, confirm)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).StateMigrate(ctx, from, confirm)
 }

@@ -18,7 +18,7 @@ import (
 // +cache="never"
 func (m *Castle) WaitBlog(
 	ctx context.Context,
-	// The cluster: a folder in live of the terragrunt folder.
+	// The cluster: a folder with a cluster.yaml in the clusters' folder.
 	// +optional
 	cluster string,
 	// For a cluster without a description: a kubeconfig's text (env:NAME,
@@ -53,13 +53,13 @@ func (m *Castle) WaitBlog(
 	// How long to wait, such as 90s.
 	// +default="10m"
 	timeout string,
-	// The folder with the layers and the clusters, or a repository that holds it.
+	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in. Left out
 	// of it: Go files, and folders named testdata, content, themes, static or
 	// assets, which belong to sites.
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig", "**/*.go", "**/testdata", "**/content", "**/themes", "**/static", "**/assets"]
-	terragrunt *dagger.Directory,
+	repository *dagger.Directory,
 	// The age key that decrypts the cluster's SOPS file. Default: for a sandbox
 	// its own.
 	// +optional
@@ -73,7 +73,7 @@ func (m *Castle) WaitBlog(
 ) (_ string, err error) {
 	defer ended("wait-blog", format, &err)
 	r := rollout{
-		castle: m, wait: true, timeout: timeout, cluster: m.optionalCluster(cluster, terragrunt, ageKey, timeScale), kubeconfig: kubeconfig,
+		castle: m, wait: true, timeout: timeout, cluster: m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
 	}
 	if err := r.check(false, ""); err != nil {
@@ -192,8 +192,8 @@ func (r *rollout) container(ctx context.Context) (*dagger.Container, []string, e
 	if err != nil {
 		return nil, nil, err
 	}
-	return container.With(enter).WithMountedDirectory(terragruntMount, r.described.terragrunt),
-		append(flags, "--cluster-folder="+r.described.folder()), nil
+	return container.With(enter).With(r.described.mounted),
+		append(flags, "--cluster-folder="+r.described.folder), nil
 }
 
 // await waits, and returns the report.

@@ -80,7 +80,7 @@ func newShop(ctx context.Context, o options) (*shop, error) {
 	if err := os.RemoveAll(s.charts); err != nil {
 		return nil, err
 	}
-	return s, s.command(ctx, o.root, s.cluster, "charts", "--terragrunt="+o.terragrunt, "--tools="+s.tools, "--out="+s.charts)
+	return s, s.command(ctx, o.root, s.cluster, "charts", "--layers="+o.terragrunt, "--tools="+s.tools, "--out="+s.charts)
 }
 
 func (s *shop) command(ctx context.Context, dir, name string, args ...string) error {

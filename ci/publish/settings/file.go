@@ -31,8 +31,11 @@ type File struct {
 	KnownHosts []string `json:"knownHosts"`
 	// The sites of this repository, by the name that --site takes.
 	Sites map[string]Site `json:"sites"`
-	// The folder that holds the layers and, in live, the clusters. The Dagger module reads it; --terragrunt goes before it.
+	// The folder that holds a folder with a cluster.yaml for each cluster. The Dagger module reads it.
 	Clusters string `json:"clusters"`
+	// The folder with layers of the repository's own, as `dagger call eject` writes it. Left out, it is the folder layers, where
+	// there is one; else the layers are those that come with castle.
+	Layers string `json:"layers"`
 }
 
 // GitOps is the repository that Flux follows.
@@ -98,7 +101,8 @@ var facts = strictyaml.Facts{
 	"registry.username":   {Optional: true},
 	"knownHosts":          {Optional: true},
 	"sites":               {Optional: true},
-	"clusters":            {Default: "terragrunt"},
+	"clusters":            {Default: "clusters"},
+	"layers":              {Optional: true},
 	"sites[].path":        {Default: "."},
 	"sites[].image":       {Optional: true, Form: regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._/-]*$`), What: "an image's repository without tag or digest, such as ghcr.io/me/blog"},
 	"sites[].tagPrefix":   {Optional: true, Form: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}$`), What: "the beginning of a tag, such as blog-"},
@@ -172,8 +176,10 @@ func (f *File) check(r *strictyaml.Reader) {
 			r.Mistake(fmt.Sprintf("knownHosts[%d]", i), "is no single line of known_hosts; write it as in: github.com ssh-ed25519 AAAAC3Nz…")
 		}
 	}
-	if r.Has("clusters") && !fs.ValidPath(f.Clusters) {
-		r.Mistake("clusters", "%q is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root", f.Clusters)
+	for name, folder := range map[string]string{"clusters": f.Clusters, "layers": f.Layers} {
+		if r.Has(name) && !fs.ValidPath(folder) {
+			r.Mistake(name, "%q is no folder of the repository; write it as %s or infrastructure/%s, or . for the root", folder, name, name)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Sites)) {
 		path := strictyaml.Entry("sites", name)

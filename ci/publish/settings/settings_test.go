@@ -43,7 +43,8 @@ sites:
   "a]b.c": {image: me/x:1}
 image: me/blog
 knownHosts: [git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDyhSjPwkQiMqZHvvMBWiUbWFnLYuRFDFi7UjhCwqKmT, git.example.org]
-clusters: ../terragrunt
+clusters: ../clusters
+layers: /layers
 `
 
 func load(t *testing.T, text string) *File {
@@ -154,9 +155,10 @@ castle.yaml:12: sites.wiki.deployment: "wiki" is not namespace/name, such as blo
 castle.yaml:13: sites.docs.hugo: "0.148" is not a version of Hugo in three numbers, such as 0.148.1
 castle.yaml:14: sites.a]b.c: "a]b.c" is no name for a site; write lower-case letters, digits and inner hyphens
 castle.yaml:14: sites.a]b.c.image: "me/x:1" is not an image's repository without tag or digest, such as ghcr.io/me/blog
-castle.yaml:15: unknown field "image"; known are gitops, registry, knownHosts, sites, clusters
+castle.yaml:15: unknown field "image"; known are gitops, registry, knownHosts, sites, clusters, layers
 castle.yaml:16: knownHosts[1]: is no single line of known_hosts; write it as in: github.com ssh-ed25519 AAAAC3Nz…
-castle.yaml:17: clusters: "../terragrunt" is no folder of the repository; write it as terragrunt or infrastructure/terragrunt, or . for the root`)
+castle.yaml:17: clusters: "../clusters" is no folder of the repository; write it as clusters or infrastructure/clusters, or . for the root
+castle.yaml:18: layers: "/layers" is no folder of the repository; write it as layers or infrastructure/layers, or . for the root`)
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -197,10 +197,10 @@ func bootstrapSecrets(t *testing.T) [][]byte {
 
 func TestAnInvalidDescriptionRunsNothing(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join(root(t), "terragrunt"))); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(root(t), "terragrunt", "live"))); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(folder, "live", sandboxCluster, "cluster.yaml")
+	file := filepath.Join(folder, sandboxCluster, "cluster.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestAnInvalidDescriptionRunsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, function := range []string{"validate", "create"} {
-		done := call(t, nil, function, "--cluster="+sandboxCluster, "--terragrunt="+folder)
+		done := call(t, nil, function, "--cluster="+sandboxCluster, "--repository="+folder)
 		if done.err == nil || !strings.Contains(done.stderr, "192.168.78.212") || !strings.Contains(done.stderr, "gateway") {
 			t.Errorf("%s: %v\n%s", function, done.err, done.stderr)
 		}

@@ -160,7 +160,7 @@ func composeCharts(tools built, folder string) error {
 			return err
 		}
 	}
-	command := exec.Command(filepath.Join(shared.path, "castle-cluster"), "charts", "--terragrunt="+filepath.Join(repository, "terragrunt"),
+	command := exec.Command(filepath.Join(shared.path, "castle-cluster"), "charts", "--layers="+filepath.Join(repository, "terragrunt"),
 		"--tools="+folder, "--out="+shared.charts)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("put the charts together: %w\n%s", err, out)

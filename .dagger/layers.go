@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"dagger/castle/internal/dagger"
+)
+
+// Where the layers are: in castle's own source, and in a released image.
+const (
+	ownLayers      = "terragrunt"
+	releasedLayers = "/usr/share/castle/layers"
+)
+
+// layersOf are the layers that a repository's clusters are made with: those of
+// its own folder, where it has one, else those that come with castle.
+func (m *Castle) layersOf(repository *dagger.Directory, folder string) (*dagger.Directory, error) {
+	if folder != "" {
+		return repository.Directory(folder), nil
+	}
+	return m.layers()
+}
+
+// repositorysLayers are the layers that stand in a repository itself.
+func repositorysLayers(ctx context.Context, repository *dagger.Directory) (*dagger.Directory, error) {
+	named, err := namedFolders(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	if named.Layers == "" {
+		return nil, errors.New("this repository has no layers of its own, and uses those of castle, whose downloads are pinned: " +
+			"to change them, write them out first with dagger call eject export --path layers")
+	}
+	return repository.Directory(named.Layers), nil
+}
+
+// layers are those that come with castle.
+func (m *Castle) layers() (*dagger.Directory, error) {
+	switch {
+	case m.Released != nil:
+		return m.Released.Directory(releasedLayers), nil
+	case m.Self != nil:
+		return m.Self.Directory(ownLayers), nil
+	default:
+		return nil, errors.New("castle's layers are not here: a toolchain sees only the repository that it is used in; " +
+			"call a release of castle, which names an image with them, give an image with --castle, or call castle by its address (dagger -m)")
+	}
+}
+
+// Eject is the folder of the layers that come with castle: units, modules and
+// charts, to be changed in a repository of one's own:
+//
+//	dagger call eject export --path layers
+//
+// Calls on the clusters of that repository then use this folder, and what a later
+// release of castle changes in the layers is to be taken over by hand.
+func (m *Castle) Eject(ctx context.Context) (*dagger.Directory, error) {
+	layers, err := m.layers()
+	if err != nil {
+		return nil, err
+	}
+	return layers.Sync(ctx)
+}
