@@ -2,6 +2,7 @@ package description
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -23,6 +24,19 @@ var (
 )
 
 func asAny[T any](value T, problem string) (any, string) { return value, problem }
+
+// ReadAddress is an address as a description has it; the error says what is wrong with the text, and the fix.
+func ReadAddress(text string) (netip.Addr, error) { return orError(readAddress(text)) }
+
+// ReadSubnet is a subnet as a description has it; the error says what is wrong with the text, and the fix.
+func ReadSubnet(text string) (netip.Prefix, error) { return orError(readPrefix(text)) }
+
+func orError[T any](value T, problem string) (T, error) {
+	if problem != "" {
+		return value, errors.New(problem)
+	}
+	return value, nil
+}
 
 var leadingZero = regexp.MustCompile(`(^|\.)0+([0-9])`)
 

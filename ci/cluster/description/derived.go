@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -36,6 +39,23 @@ func (c *Cluster) Node(name string) (Node, bool) {
 // Tag is the tag that marks a VM of Proxmox as this cluster's, as terragrunt/modules/platform-proxmox sets it. Only VMs that
 // carry it and whose id is in the cluster's range may be adopted or wiped.
 func (c *Cluster) Tag() string { return c.Name }
+
+// Addresses are all that the cluster has of its network, and those of the others there that its description names: the gateway, name
+// servers, and the services that are named by an address.
+func (c *Cluster) Addresses() []netip.Addr {
+	list := append([]netip.Addr{c.Endpoint, c.Network.Gateway}, c.Network.DNS...)
+	for _, node := range c.Nodes {
+		list = append(list, node.Address)
+	}
+	for _, text := range []string{c.Proxmox.URL, c.Secrets.Infisical.URL, c.GitOps.URL, c.State.S3.Endpoint} {
+		if parsed, err := url.Parse(text); err == nil {
+			if address, err := netip.ParseAddr(parsed.Hostname()); err == nil {
+				list = append(list, address)
+			}
+		}
+	}
+	return append(list, c.PoolAddresses(math.MaxInt)...)
+}
 
 // Contains says whether a VM id is in the range.
 func (r Range) Contains(id int) bool { return r.First <= id && id <= r.Last }

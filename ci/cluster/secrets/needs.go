@@ -84,6 +84,26 @@ func needsOf(c *description.Cluster) needs {
 	return list
 }
 
+// Wanted is one secret that a cluster is made with, for who has to provide it.
+type Wanted struct {
+	Name   string
+	Source string // SourceSOPS or SourceInfisical
+	What   string // what it is for
+	// Optional says that not every cluster has it, or that castle makes it.
+	Optional bool
+}
+
+// WantedBy are all secrets that a cluster is made with, but for those that a command of castle makes.
+func WantedBy(c *description.Cluster) []Wanted {
+	var list []Wanted
+	for _, need := range needsOf(c) {
+		if need.name != TalosSecrets {
+			list = append(list, Wanted{Name: need.name, Source: need.source, What: need.what, Optional: need.optional})
+		}
+	}
+	return list
+}
+
 // Problem is one secret that is missing or malformed; no value is in it.
 type Problem struct {
 	Name   string

@@ -1,0 +1,145 @@
+package newcluster
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"tazlab.net/castle/ci/cluster/description"
+)
+
+// describe is the new cluster but for what has to be found free. taken names what was taken from another cluster, and whose it was.
+func (o *Options) describe(others []*description.Cluster) (c *description.Cluster, taken []string) {
+	like := &description.Cluster{} // says nothing
+	if at := slices.IndexFunc(others, func(other *description.Cluster) bool { return other.Platform == o.Platform }); at >= 0 {
+		like = others[at]
+	}
+	c = &description.Cluster{Name: o.Name, Platform: o.Platform}
+	if o.Platform == description.PlatformSandbox {
+		o.sandbox(c)
+	} else {
+		taken = o.proxmox(c, like)
+	}
+	c.Network = o.network
+	c.Talos = description.Talos{
+		Version: cmp.Or(like.Talos.Version, talosVersion), Extensions: extensions, KernelModules: modules, Schematic: description.Schematic(extensions),
+		DiskEncryption: description.DiskEncryption{Ephemeral: description.EncryptionNodeID},
+	}
+	c.Kubernetes = description.Kubernetes{
+		Version:   cmp.Or(like.Kubernetes.Version, kubernetesVersion),
+		PodSubnet: apart(o.network.Subnet, "10.244.0.0/16", "172.20.0.0/16"), ServiceSubnet: apart(o.network.Subnet, "10.96.0.0/16", "172.21.0.0/16"),
+	}
+	c.Storage = description.Storage{Replicas: max(1, min(2, o.Workers)), DataPath: "/var/lib/longhorn", StorageClass: "longhorn"}
+	c.GitOps.Branch, c.GitOps.Path = cmp.Or(o.Branch, c.GitOps.Branch, "main"), "clusters/"+o.Name
+	c.Secrets.SOPS = []string{secretsFile}
+	if c.Secrets.Infisical.Has() {
+		c.Secrets.Infisical.Path = "/clusters/" + o.Name
+	} else {
+		c.Secrets.SOPS = append(c.Secrets.SOPS, pkiFile)
+	}
+	return c, taken
+}
+
+// proxmox fills in where a cluster on Proxmox stands, and what it stands on.
+func (o *Options) proxmox(c, like *description.Cluster) (taken []string) {
+	take := func(what, said, has string) string {
+		if said == "" && has != "" {
+			taken = append(taken, fmt.Sprintf("%s (%s)", what, has))
+		}
+		return cmp.Or(said, has)
+	}
+	c.Proxmox = description.Proxmox{
+		URL: take("Proxmox", o.ProxmoxURL, like.Proxmox.URL), Template: cmp.Or(o.Template, like.Proxmox.Template, 900),
+		Storage: cmp.Or(o.Storage, like.Proxmox.Storage, "local-lvm"), Bridge: cmp.Or(o.Bridge, like.Proxmox.Bridge, "vmbr0"),
+	}
+	// Another Proxmox has another certificate.
+	if c.Proxmox.Fingerprint = o.Fingerprint; o.Fingerprint == "" && c.Proxmox.URL == like.Proxmox.URL {
+		c.Proxmox.Fingerprint = like.Proxmox.Fingerprint
+	}
+	if c.Proxmox.Fingerprint == "" {
+		c.Proxmox.CA = authorityFile
+	}
+	hosts := o.Hosts
+	if len(hosts) == 0 && c.Proxmox.URL == like.Proxmox.URL {
+		for _, node := range like.Nodes {
+			if !slices.Contains(hosts, node.Host) {
+				hosts = append(hosts, node.Host)
+			}
+		}
+	}
+	c.Nodes = o.nodes(hosts)
+	c.GitOps.URL, c.GitOps.Branch = take("the GitOps repository", o.GitOpsURL, like.GitOps.URL), like.GitOps.Branch
+	c.Secrets.Infisical = o.infisical(like, take)
+	c.State = o.state(like, take)
+	return taken
+}
+
+// infisical is the project given, or the one that the other clusters have; without either, a project that is to be named.
+func (o *Options) infisical(like *description.Cluster, take func(what, said, has string) string) description.Infisical {
+	has := like.Secrets.Infisical
+	switch {
+	case o.Infisical == description.NoInfisical:
+		return description.Infisical{}
+	case o.Infisical == "" && o.Project == "" && like.Name != "":
+		if has.Has() {
+			take("Infisical's project", "", has.Slug)
+		}
+		return has
+	}
+	return description.Infisical{
+		URL: cmp.Or(o.Infisical, has.URL, "https://eu.infisical.com"), Project: o.Project, Slug: o.Slug, Environment: cmp.Or(o.Environment, has.Environment, "prod"),
+	}
+}
+
+// state is the store given, or that of the other clusters, which keeps each cluster's states by its name.
+func (o *Options) state(like *description.Cluster, take func(what, said, has string) string) description.State {
+	switch {
+	case o.LocalStates:
+		return description.State{Backend: description.StateLocal}
+	case o.Bucket == "" && o.Endpoint == "" && o.Region == "" && like.State.Backend != "":
+		take("the store of the states", "", like.State.S3.Bucket)
+		return like.State
+	}
+	return description.State{Backend: description.StateS3, S3: description.S3{Bucket: o.Bucket, Endpoint: o.Endpoint, Region: o.Region}}
+}
+
+// sandbox fills in the services of a proving ground, which has all of its own in a network of its own.
+func (o *Options) sandbox(c *description.Cluster) {
+	at := spaceOf(o.network.Subnet, nil).at
+	c.Proxmox = description.Proxmox{URL: fmt.Sprintf("https://%s:8006/", at(10)), CA: authorityFile, Template: 900, Storage: "local-lvm", Bridge: "vmbr0"}
+	c.Nodes = o.nodes([]string{"pve"})
+	c.GitOps.URL = fmt.Sprintf("https://%s/gitops.git", at(12))
+	c.Secrets.Infisical = description.Infisical{URL: fmt.Sprintf("http://%s:8080", at(11)), Project: uuid.NewString(), Slug: o.Name, Environment: "prod"}
+	c.State = description.State{Backend: description.StateLocal}
+}
+
+// nodes are the control planes and the workers, spread over the hosts, neither with an address nor an id.
+func (o *Options) nodes(hosts []string) []description.Node {
+	var list []description.Node
+	add := func(count int, role, short string) {
+		for i := range count {
+			size := sizes[role]
+			node := description.Node{Name: fmt.Sprintf("%s-%s-%d", o.Name, short, i+1), Role: role, Cores: size.cores, Memory: size.memory, Disks: []description.Disk{{Size: size.disk}}}
+			if len(hosts) > 0 {
+				node.Host = hosts[i%len(hosts)]
+			}
+			list = append(list, node)
+		}
+	}
+	add(o.ControlPlanes, description.RoleControlPlane, "cp")
+	add(o.Workers, description.RoleWorker, "worker")
+	return list
+}
+
+// apart is the first of the networks that does not overlap the subnet.
+func apart(subnet netip.Prefix, networks ...string) netip.Prefix {
+	for _, text := range networks {
+		if network := netip.MustParsePrefix(text); !network.Overlaps(subnet) {
+			return network
+		}
+	}
+	return netip.MustParsePrefix(networks[0]) // validate will say that it overlaps
+}
