@@ -96,6 +96,10 @@ func (m *Castle) NewCluster(
 	// Keep the states in a volume of the engine: for a trial.
 	// +optional
 	localStates bool,
+	// The GitOps repository of the sandbox begins without a commit, for one that you
+	// push there. Default: it begins with a blog and what Flux needs to apply it.
+	// +optional
+	emptyGitops bool,
 ) (_ *dagger.Changeset, err error) {
 	defer ended("new-cluster", FormatText, &err)
 	if m.ifTheModulesOwn(ctx, repository) != "" {
@@ -157,7 +161,7 @@ func (m *Castle) NewCluster(
 		return nil, plain(err)
 	}
 	if platform == "sandbox" {
-		if described, err = m.furnished(ctx, name, described); err != nil {
+		if described, err = m.furnished(ctx, name, described, emptyGitops); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +169,7 @@ func (m *Castle) NewCluster(
 }
 
 // furnished is the folder of a sandbox with secrets, each time others.
-func (m *Castle) furnished(ctx context.Context, name string, described *dagger.Directory) (*dagger.Directory, error) {
+func (m *Castle) furnished(ctx context.Context, name string, described *dagger.Directory, emptyGit bool) (*dagger.Directory, error) {
 	container, err := m.container(sandboxProgram)
 	if err != nil {
 		return nil, err
@@ -173,7 +177,7 @@ func (m *Castle) furnished(ctx context.Context, name string, described *dagger.D
 	folder := path.Join(repositoryMount, name)
 	furnished, err := uncached(container).
 		WithDirectory(folder, described).
-		WithExec([]string{sandboxProgram, "furnish", "--cluster=" + folder}).
+		WithExec([]string{sandboxProgram, "furnish", "--cluster=" + folder, fmt.Sprintf("--empty-git=%t", emptyGit)}).
 		Directory(folder).
 		Sync(ctx)
 	return furnished, plain(err)

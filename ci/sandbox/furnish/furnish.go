@@ -40,9 +40,14 @@ const KeyFile = "age.key"
 // registryPort is where the world's OCI registry listens, at the address behind that of its Git server.
 const registryPort = 5000
 
+// Options say how a world begins.
+type Options struct {
+	EmptyGit bool // its GitOps repository has no commit, for one that is pushed there
+}
+
 // Execute writes the files that are missing in the folder of a sandbox's description. It refuses one that has any of them: what a world was
 // made with cannot be opened with anything else.
-func Execute(folder string) error {
+func Execute(folder string, o Options) error {
 	for _, name := range []string{proxmox.AuthorityFile, proxmox.AuthorityKeyFile, KeyFile, world.SeedFile} {
 		if _, err := os.Stat(filepath.Join(folder, name)); !errors.Is(err, fs.ErrNotExist) {
 			return errors.Join(err, fmt.Errorf("%s has a file %s: this sandbox has its secrets already", folder, name))
@@ -71,6 +76,7 @@ func Execute(folder string) error {
 	if err != nil {
 		return err
 	}
+	seed.Git.Empty = o.EmptyGit
 	bootstrap, err := yaml.Marshal(clear)
 	if err != nil {
 		return err

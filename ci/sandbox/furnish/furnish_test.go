@@ -19,7 +19,7 @@ func newSandbox(t *testing.T, clusters, name string) string {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(clusters, name)
-	if err := Execute(folder); err != nil {
+	if err := Execute(folder, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -55,7 +55,7 @@ func TestASandboxHasAllThatItsClusterIsMadeWith(t *testing.T) {
 			t.Errorf("the world knows nothing of %s:\n%s", want, seed)
 		}
 	}
-	if err := Execute(folder); err == nil || !strings.Contains(err.Error(), "has its secrets already") {
+	if err := Execute(folder, Options{}); err == nil || !strings.Contains(err.Error(), "has its secrets already") {
 		t.Errorf("it is furnished twice: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestWhatIsNoSandboxGetsNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _ := os.ReadDir(folder)
-	if err := Execute(folder); err == nil || !strings.Contains(err.Error(), "cluster blue is no sandbox") {
+	if err := Execute(folder, Options{}); err == nil || !strings.Contains(err.Error(), "cluster blue is no sandbox") {
 		t.Error(err)
 	}
 	if after, _ := os.ReadDir(folder); len(after) != len(before) {

@@ -79,6 +79,9 @@ func (w *world) seedRepository(ctx context.Context, dir string) error {
 	if err := gitserver.InitBare(ctx, half, w.cluster.GitOps.Branch); err != nil {
 		return err
 	}
+	if w.seed.Git.Empty {
+		return os.Rename(half, dir)
+	}
 	if _, err := gitserver.Seed(ctx, half, w.cluster.GitOps.Branch, gitserver.Commit{Message: "Start the GitOps repository", Files: files}); err != nil {
 		return err
 	}

@@ -28,9 +28,10 @@ type Seed struct {
 	} `yaml:"proxmox"`
 	Infisical infisical.Seed `yaml:"infisical"`
 	Git       struct {
-		ReadToken  string `yaml:"readToken"`  // what Flux reads with
-		Token      string `yaml:"token"`      // what publishing pushes with
-		Repository string `yaml:"repository"` // "tazlab-k8s"
+		ReadToken  string `yaml:"readToken"`       // what Flux reads with
+		Token      string `yaml:"token"`           // what publishing pushes with
+		Repository string `yaml:"repository"`      // "tazlab-k8s"
+		Empty      bool   `yaml:"empty,omitempty"` // it begins without a commit; else with the blog and what Flux needs to apply it
 	} `yaml:"git"`
 	Registry netip.AddrPort `yaml:"registry"` // of the OCI registry, which asks for no password
 }
