@@ -38,6 +38,8 @@ var clusters = []Story{
 	{"cidr-nonsense", "refused before anything runs: all mistakes, a line each with the fix", also(
 		in(scenarios, "TestAnInvalidDescriptionStartsNothing"), in("cluster/description", "TestEveryMistakeIsNamedWithItsLineAndItsFix"),
 		in(e2e, "TestAnInvalidDescriptionRunsNothing"))},
+	{"two-clusters", "what new-cluster describes has no address, id, name or secret of another; both come up, and one goes alone", also(
+		in(scenarios, "TestNewSandboxes"), in("cluster/newcluster", "TestClustersOfARepositoryNeverTouch"), in("sandbox/furnish", "TestNoTwoSandboxesShareASecret"))},
 	{"infisical-moods", "outlasted within a deadline, or the path is named and never a value", also(in(scenarios, whole),
 		in(secrets, "TestInfisicalMoodsThatPassAreWaitedFor", "TestInfisicalMoodsThatStayAreNamedWithThePath", "TestAConnectionThatHangsEndsAtTheDeadline"))},
 	{"missing-secrets", "all that are missing are named at once, and nothing starts",
