@@ -43,6 +43,9 @@ type description struct {
 		URL    string `json:"url"`
 		Branch string `json:"branch"`
 	} `json:"gitops"`
+	Secrets struct {
+		Infisical json.RawMessage `json:"infisical"`
+	} `json:"secrets"`
 }
 
 // Cluster is a cluster that a repository describes.
@@ -146,6 +149,21 @@ func (d *described) mounted(container *dagger.Container) *dagger.Container {
 	return container.WithMountedDirectory(path.Join(repositoryMount, d.folder), d.own).WithWorkdir(repositoryMount)
 }
 
+// volume is one of the cluster's cache volumes. Two repositories may have a
+// sandbox of the same name, each with secrets of its own, which the other's
+// world would not know: the project in its Infisical tells them apart.
+func (d *described) volume(what string) *dagger.CacheVolume {
+	name := "castle-" + what + "-" + d.name
+	var infisical struct {
+		Project string `json:"project"`
+	}
+	// Where there is none, this is a text and no project.
+	if d.isSandbox() && json.Unmarshal(d.Secrets.Infisical, &infisical) == nil {
+		name += "-" + infisical.Project
+	}
+	return dag.CacheVolume(name)
+}
+
 // plain is castle's container with the description, for what needs no tool.
 func (d *described) plain() (*dagger.Container, error) {
 	container, err := d.castle.container(clusterProgram)
@@ -161,7 +179,7 @@ func (d *described) stateful() (*dagger.Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	return container.WithMountedCache(stateMount, dag.CacheVolume("castle-state-"+d.name)), nil
+	return container.WithMountedCache(stateMount, d.volume("state")), nil
 }
 
 // container has everything that works on the cluster itself: the tools, the

@@ -65,9 +65,7 @@ type world struct {
 	Registry string `yaml:"registry"`
 }
 
-func (d *described) worldVolume() *dagger.CacheVolume {
-	return dag.CacheVolume("castle-world-" + d.name)
-}
+func (d *described) worldVolume() *dagger.CacheVolume { return d.volume("world") }
 
 // world is the sandbox's world as a service. Its machines, its Git and its
 // secrets live in a cache volume that one world at a time holds: a service
