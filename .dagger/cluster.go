@@ -95,17 +95,14 @@ func (m *Castle) optionalCluster(name string, repository *dagger.Directory, ageK
 	return m.Cluster(name, repository, ageKey, timeScale, nil)
 }
 
-// describe finds the cluster in the folder and asks castle for its
-// description, so that one with mistakes is refused with all of them. castle is
-// compiled for whatever comes next, and the answer is cached as long as the
-// cluster's own folder is the same.
-func (c *Cluster) describe(ctx context.Context) (*described, error) {
+// locate finds the cluster's folder in its repository, and reads nothing in it.
+func (c *Cluster) locate(ctx context.Context) (*described, *clusterFolders, error) {
 	found, err := clustersOf(ctx, c.Repository)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !slices.Contains(found.names, c.Name) {
-		return nil, fmt.Errorf("there is no cluster %q: there are %s%s", c.Name, strings.Join(found.names, " "), c.Castle.ifTheModulesOwn(ctx, c.Repository))
+		return nil, nil, fmt.Errorf("there is no cluster %q: there are %s%s", c.Name, strings.Join(found.names, " "), c.Castle.ifTheModulesOwn(ctx, c.Repository))
 	}
 	d := &described{
 		castle: c.Castle, name: c.Name, ageKey: c.AgeKey,
@@ -113,6 +110,18 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 		sandbox: sandbox{timeScale: c.TimeScale, faults: c.Fault},
 	}
 	d.own = c.Repository.Directory(d.folder)
+	return d, found, nil
+}
+
+// describe finds the cluster and asks castle for its description, so that one
+// with mistakes is refused with all of them. castle is compiled for whatever
+// comes next, and the answer is cached as long as the cluster's own folder is
+// the same.
+func (c *Cluster) describe(ctx context.Context) (*described, error) {
+	d, found, err := c.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if d.layers, err = c.Castle.layersOf(c.Repository, found.layers); err != nil {
 		return nil, err
 	}
@@ -162,6 +171,20 @@ func (d *described) volume(what string) *dagger.CacheVolume {
 		name += "-" + infisical.Project
 	}
 	return dag.CacheVolume(name)
+}
+
+// remote is the cluster's GitOps repository as castle reaches it, and the token
+// for it: that of its world for a sandbox, where none is given. It opens nothing
+// outside.
+func (d *described) remote(world *world, given *dagger.Secret) (url string, token *dagger.Secret) {
+	if world == nil {
+		return d.GitOps.URL, given
+	}
+	if given == nil {
+		given = dag.SetSecret("castle-"+d.name+"-git-token", world.Git.Token)
+	}
+	// The world serves Git on plain HTTP for who does not know its authority.
+	return strings.Replace(d.GitOps.URL, "https://", "http://", 1), given
 }
 
 // plain is castle's container with the description, for what needs no tool.

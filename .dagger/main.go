@@ -40,7 +40,7 @@ func New(
 	ctx context.Context,
 	// Castle's own source, with the layers, which its programs are compiled from.
 	// +defaultPath="/"
-	// +ignore=["*", "!go.mod", "!go.sum", "!.dagger/images.local.yaml", "!ci/**", "**/testdata", "**/*_test.go", "ci/test", "ci/bench", "!terragrunt/**", "terragrunt/live"]
+	// +ignore=["*", "!go.mod", "!go.sum", "!.dagger/images.local.yaml", "!ci/**", "!gitops-template/**", "**/testdata", "**/*_test.go", "ci/test", "ci/bench", "!terragrunt/**", "terragrunt/live"]
 	self *dagger.Directory,
 	// An image with castle's programs, Git and OpenSSH in it, used instead of
 	// compiling them. Default: the one that this release of the module names.

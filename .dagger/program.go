@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +15,11 @@ const (
 	publishProgram = "castle-publish"
 	clusterProgram = "castle-cluster"
 	sandboxProgram = "castle-sandbox"
+	gitopsProgram  = "castle-gitops"
 )
 
 // released are the programs that an image of castle holds.
-var released = []string{publishProgram, clusterProgram}
+var released = []string{publishProgram, clusterProgram, gitopsProgram}
 
 const programFolder = "/usr/local/bin/"
 
@@ -91,6 +93,7 @@ var rooms = map[string][]string{
 	publishProgram: {"base", "publish", "cmd/cli"},
 	clusterProgram: {"base", "publish", "cluster", "cmd/cli"},
 	sandboxProgram: {"base", "cluster", "sandbox"},
+	gitopsProgram:  {"base", "cluster/description", "factory", "cmd/cli", "../gitops-template"},
 }
 
 // sources are what a program is compiled from.
@@ -101,7 +104,7 @@ func (m *Castle) sources(program string) *dagger.Directory {
 	}
 	include := []string{"go.mod", "go.sum", "ci/cmd/" + program}
 	for _, folder := range folders {
-		include = append(include, "ci/"+folder)
+		include = append(include, path.Join("ci", folder))
 	}
 	return dag.Directory().WithDirectory("/", m.Self, dagger.DirectoryWithDirectoryOpts{Include: include})
 }

@@ -279,11 +279,7 @@ func (s *Site) goal(ctx context.Context, need string, d *described) (*goal, erro
 	if err != nil {
 		return nil, err
 	}
-	url := d.GitOps.URL
-	if world != nil {
-		// The world serves Git on plain HTTP for who does not know its authority.
-		url = strings.Replace(url, "https://", "http://", 1)
-	}
+	url, token := d.remote(world, s.GitToken)
 	flags := []string{"--cluster-gitops-url=" + url, "--cluster-gitops-branch=" + d.GitOps.Branch}
 	if world != nil {
 		flags = append(flags, "--cluster-registry="+world.Registry)
@@ -292,11 +288,7 @@ func (s *Site) goal(ctx context.Context, need string, d *described) (*goal, erro
 	if err != nil {
 		return nil, err
 	}
-	g := &goal{settings: at, token: s.GitToken}
-	if world != nil && g.token == nil {
-		// It opens nothing outside the sandbox.
-		g.token = dag.SetSecret("castle-"+d.name+"-git-token", world.Git.Token)
-	}
+	g := &goal{settings: at, token: token}
 	if world != nil && hostOfImage(at.Image) == world.Registry {
 		g.plainHTTP = world.Registry
 	}

@@ -17,6 +17,10 @@ import (
 
 const module = "tazlab.net/castle/ci/"
 
+// template is the one package of ours beside ci: Go embeds only what is below a package's own folder, and the template is to be
+// found by those who read it. Here it is called as seen from ci.
+const template = "../gitops-template"
+
 // rooms are the folders of ci, each with the rooms that its packages may import beside themselves and base. Tests may
 // import everything.
 var rooms = map[string][]string{
@@ -26,9 +30,10 @@ var rooms = map[string][]string{
 	"setup":   nil,
 	"sandbox": {"cluster"},          // it plays what a description says
 	"demo":    {"setup", "publish"}, // it starts an engine and reads publish's report
+	"factory": {"cluster", ".."},    // of a cluster its description alone, see below; and the template
 	"bench":   {"publish", "cluster", "sandbox", "test"},
 	"test":    {"publish", "cluster", "setup", "bench"},
-	"cmd":     {"publish", "cluster", "setup", "sandbox", "demo"},
+	"cmd":     {"publish", "cluster", "setup", "sandbox", "demo", "factory"},
 }
 
 // verbs are what a person asks for. They share what stands beside them, and know nothing of each other.
@@ -66,6 +71,20 @@ func TestAVerbImportsNoOther(t *testing.T) {
 	}
 }
 
+// What is made for a cluster is made of its description: nothing of it calls a cluster. And what makes it is a program of its own.
+func TestTheFactoryKnowsOfAClusterOnlyItsDescription(t *testing.T) {
+	for of, imports := range packages(t) {
+		for _, imported := range imports {
+			if room(of) == "factory" && room(imported) == "cluster" && imported != "cluster/description" {
+				t.Errorf("%s imports %s: it may import cluster/description alone", of, imported)
+			}
+			if room(imported) == "factory" && room(of) != "factory" && of != "cmd/castle-gitops" {
+				t.Errorf("%s imports %s, which only castle-gitops does", of, imported)
+			}
+		}
+	}
+}
+
 func TestTheVerbsAreThere(t *testing.T) {
 	all := packages(t)
 	for _, verb := range verbs {
@@ -90,7 +109,7 @@ func TestOnlyThePartsOfAProgramImportItsFolder(t *testing.T) {
 func TestTheModuleCompilesAProgramFromAllThatItImports(t *testing.T) {
 	all := packages(t)
 	given := foldersInModule(t)
-	for _, program := range []string{"castle-publish", "castle-cluster", "castle-sandbox"} {
+	for _, program := range []string{"castle-publish", "castle-cluster", "castle-sandbox", "castle-gitops"} {
 		folders := append(given[program], "cmd/"+program)
 		seen := map[string]bool{}
 		var visit func(string)
@@ -188,6 +207,8 @@ func packages(t *testing.T) map[string][]string {
 			}
 			if below, is := strings.CutPrefix(imported, module); is {
 				found[folder] = append(found[folder], below)
+			} else if imported == "tazlab.net/castle/gitops-template" {
+				found[folder] = append(found[folder], template)
 			}
 		}
 		return nil
