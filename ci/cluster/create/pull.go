@@ -23,7 +23,7 @@ const (
 	pullsAtOnce = 2
 	// pullTime bounds one image. A machine that cannot reach a registry goes on trying for 20 minutes.
 	pullTime = 5 * time.Minute
-	// anyAtMost is the number of workers up to which each of them pulls what only one will run. With more, that costs the
+	// anyAtMost is the number of nodes that take pods up to which each of them pulls what only one will run. With more, that costs the
 	// others' way out more than it saves.
 	anyAtMost = 5
 
@@ -135,8 +135,8 @@ func (p *puller) wanted(node description.Node) []string {
 	for _, image := range p.images {
 		switch {
 		case image.Nodes == charts.OnAll,
-			node.Role == description.RoleWorker && image.Nodes == charts.OnWorkers,
-			node.Role == description.RoleWorker && image.Nodes == charts.OnAny && len(p.description.Workers()) <= anyAtMost:
+			p.description.TakesPods(node) && image.Nodes == charts.OnWorkers,
+			p.description.TakesPods(node) && image.Nodes == charts.OnAny && len(p.description.PodNodes()) <= anyAtMost:
 			wanted = append(wanted, image.Name)
 		}
 	}

@@ -187,6 +187,17 @@ func TestManyWorkersDoNotAllPullWhatOneOfThemRuns(t *testing.T) {
 	}
 }
 
+func TestControlPlanesPullWhatPodsRunWhereThereIsNoWorker(t *testing.T) {
+	p := newPuller(t, 0, nil)
+	if got, want := p.wanted(p.description.ControlPlanes()[0]), []string{"operator:1", "storage:1", "speaker:1"}; !slices.Equal(got, want) {
+		t.Errorf("a control plane pulls %v, want %v", got, want)
+	}
+	p = newPuller(t, 1, nil)
+	if got, want := p.wanted(p.description.ControlPlanes()[0]), []string{"speaker:1"}; !slices.Equal(got, want) {
+		t.Errorf("beside a worker, a control plane pulls %v, want %v", got, want)
+	}
+}
+
 func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 	installs := regexp.MustCompile(`(?m)^ +chart += (?:"\$\{var\.charts\}/([a-z-]+)"|.* == "sandbox" \? "([a-z-]+)" : "([a-z-]+)")$`)
 	modules, err := filepath.Glob(filepath.Join(terragruntFolder, "modules", "*", "main.tf"))

@@ -99,17 +99,14 @@ func (k *checker) rolesKnown() bool {
 }
 
 func (k *checker) roles() {
-	controlPlanes, workers := len(k.c.ControlPlanes()), len(k.c.Workers())
+	controlPlanes := len(k.c.ControlPlanes())
 	if !k.rolesKnown() {
 		return
 	}
 	switch {
 	case controlPlanes == 0:
-		k.Mistake("nodes", "has no control plane; give three nodes the role %s", RoleControlPlane)
+		k.Mistake("nodes", "has no control plane; give one or three nodes the role %s", RoleControlPlane)
 	case controlPlanes%2 == 0:
 		k.Mistake("nodes", "has %d control planes; etcd's quorum needs an odd number: %d or %d", controlPlanes, controlPlanes-1, controlPlanes+1)
-	}
-	if workers == 0 {
-		k.Mistake("nodes", "has no worker; Longhorn and the workloads need at least one node of the role %s", RoleWorker)
 	}
 }

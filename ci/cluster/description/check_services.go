@@ -36,13 +36,16 @@ func (k *checker) proxmox() {
 
 func (k *checker) storage() {
 	s := k.c.Storage
-	workers := len(k.c.Workers())
+	nodes, are := len(k.c.PodNodes()), "workers"
+	if len(k.c.Workers()) == 0 {
+		are = "control planes, which take pods where there are no workers"
+	}
 	switch {
 	case !k.Has("storage.replicas"):
 	case s.Replicas < 1:
 		k.Mistake("storage.replicas", "%d keeps no copy at all; write at least 1", s.Replicas)
-	case k.rolesKnown() && workers > 0 && s.Replicas > workers:
-		k.Mistake("storage.replicas", "%d is more than the number of workers, and each keeps one copy; write %d or add workers", s.Replicas, workers)
+	case k.rolesKnown() && nodes > 0 && s.Replicas > nodes:
+		k.Mistake("storage.replicas", "%d is more than the number of %s, and each keeps one copy; write %d or add workers", s.Replicas, are, nodes)
 	}
 	if k.Has("storage.dataPath") && (!strings.HasPrefix(s.DataPath, "/var/") || path.Clean(s.DataPath) != s.DataPath) {
 		k.Mistake("storage.dataPath", "%q is not a folder below /var, the only place that Talos keeps; write /var/lib/longhorn", s.DataPath)

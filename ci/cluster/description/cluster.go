@@ -122,7 +122,8 @@ type Range struct {
 type Node struct {
 	// Host name and name of the Kubernetes node, a DNS label, unique.
 	Name string `json:"name"`
-	// controlplane runs etcd and the API server, worker runs the workloads. etcd needs an odd number of control planes.
+	// controlplane runs etcd and the API server, worker runs the workloads, which control planes take where there is no worker. etcd needs
+	// an odd number of control planes.
 	Role string `json:"role"`
 	// Static address in the subnet.
 	Address netip.Addr `json:"address"`
@@ -182,9 +183,9 @@ type LoadBalancer struct {
 
 // Storage configures Longhorn, or in the sandbox the chart that stands in for it.
 type Storage struct {
-	// Copies of each volume, at most as many as there are workers.
+	// Copies of each volume, at most as many as there are workers, or control planes where there is no worker.
 	Replicas int `json:"replicas"`
-	// Folder below /var on each worker.
+	// Folder below /var on each node.
 	DataPath string `json:"dataPath"`
 	// Name of the default StorageClass.
 	StorageClass string `json:"storageClass"`

@@ -14,8 +14,19 @@ import (
 // ControlPlanes are the nodes that run etcd and the API server, in the description's order.
 func (c *Cluster) ControlPlanes() []Node { return c.withRole(RoleControlPlane) }
 
-// Workers are the nodes that run workloads, in the description's order.
+// Workers are the nodes that run workloads alone, in the description's order. There may be none.
 func (c *Cluster) Workers() []Node { return c.withRole(RoleWorker) }
+
+// PodNodes are the nodes that take pods: the workers, and where there are none the control planes.
+func (c *Cluster) PodNodes() []Node {
+	if workers := c.Workers(); len(workers) > 0 {
+		return workers
+	}
+	return c.ControlPlanes()
+}
+
+// TakesPods says whether a node is one of those.
+func (c *Cluster) TakesPods(n Node) bool { return n.Role == RoleWorker || len(c.Workers()) == 0 }
 
 func (c *Cluster) withRole(role string) []Node {
 	var list []Node

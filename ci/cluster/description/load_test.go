@@ -3,6 +3,7 @@ package description
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -30,6 +31,30 @@ func TestTheLiveDescriptionsAreValid(t *testing.T) {
 		}
 		if want := Schematic(c.Talos.Extensions); c.Talos.Schematic != want {
 			t.Errorf("%s: the schematic is %s, its extensions make %s", name, c.Talos.Schematic, want)
+		}
+	}
+}
+
+func TestAClusterMayHaveOneThreeOrFiveControlPlanesAndNoWorkers(t *testing.T) {
+	head, rest, _ := strings.Cut(blueText(t), "nodes:\n")
+	_, rest, _ = strings.Cut(rest, "talos:\n")
+	rest = strings.Replace(rest, "replicas: 2", "replicas: 1", 1)
+	for _, size := range []struct{ controlPlanes, workers, takePods int }{{1, 0, 1}, {1, 1, 1}, {3, 0, 3}, {5, 0, 5}, {5, 2, 2}} {
+		nodes := ""
+		for i := range size.controlPlanes + size.workers {
+			role := RoleControlPlane
+			if i >= size.controlPlanes {
+				role = RoleWorker
+			}
+			nodes += fmt.Sprintf("  - {name: n-%d, role: %s, address: 192.168.1.%d, vmID: %d, host: proxmox, cores: 4, memory: 8192, disks: [{size: 40}]}\n", i, role, 211+i, 421+i)
+		}
+		c, err := parse("cluster.yaml", "", []byte(head+"nodes:\n"+nodes+"talos:\n"+rest))
+		if err != nil {
+			t.Errorf("%+v: %v", size, err)
+			continue
+		}
+		if got := c.PodNodes(); len(got) != size.takePods || c.TakesPods(c.Nodes[0]) != (size.workers == 0) {
+			t.Errorf("%+v: %d nodes take pods", size, len(got))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,19 @@ func NodeReady(node *corev1.Node) bool {
 	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
 		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
 	})
+}
+
+// RefusesPods tells whether a Node takes none but those that tolerate it, as a control plane beside workers. That it is not Ready or
+// cordoned, which Kubernetes says by taints of its own, is another matter.
+func RefusesPods(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, "node.kubernetes.io/")
+	})
+}
+
+// TakesPods tells whether the scheduler may choose the Node for a pod like any other.
+func TakesPods(node *corev1.Node) bool {
+	return NodeReady(node) && !node.Spec.Unschedulable && !RefusesPods(node)
 }
 
 // current asks kstatus: the newest generation was observed and is rolled out.

@@ -22,6 +22,8 @@ type Consequences struct {
 	Restarted []string
 	// ControlPlanes are those that are one of the removed and replaced, by the tag that their VMs have.
 	ControlPlanes []string
+	// Remaining is how many control planes stay.
+	Remaining int
 }
 
 // live are the attributes of a VM that Proxmox changes while it runs, and those that only tell the provider how to work. For
@@ -39,6 +41,8 @@ func ConsequencesOf(plan *tfjson.Plan) Consequences {
 		node := fmt.Sprint(change.Index)
 		before, _ := change.Change.Before.(map[string]any)
 		after, _ := change.Change.After.(map[string]any)
+		tags, _ := before["tags"].([]any)
+		control := slices.Contains(tags, any(description.RoleControlPlane))
 		switch actions := change.Change.Actions; {
 		case actions.Replace():
 			found.Replaced = append(found.Replaced, node)
@@ -46,11 +50,14 @@ func ConsequencesOf(plan *tfjson.Plan) Consequences {
 			found.Removed = append(found.Removed, node)
 		case actions.Update() && restarts(before, after):
 			found.Restarted = append(found.Restarted, node)
-			continue
+			fallthrough
 		default:
+			if control {
+				found.Remaining++
+			}
 			continue
 		}
-		if tags, _ := before["tags"].([]any); slices.Contains(tags, any(description.RoleControlPlane)) {
+		if control {
 			found.ControlPlanes = append(found.ControlPlanes, node)
 		}
 	}
@@ -81,7 +88,11 @@ func (c Consequences) Refused(cluster string, allowed, halfMade []string) error 
 	refuse(c.Removed, "create would remove the VM of %[1]s with its disks, and nothing was changed: have the node leave with %[2]s, put it back into cluster.yaml"+lost)
 	refuse(c.Replaced, "create would replace the VM of %[1]s with its disks, and nothing was changed: put back in cluster.yaml what was changed of it, have it leave first (take it out of cluster.yaml, %[2]s, put it back)"+lost)
 	down := slices.DeleteFunc(slices.Clone(c.ControlPlanes), func(node string) bool { return slices.Contains(halfMade, node) })
-	if len(down) > 1 {
+	switch {
+	case len(down) == 1 && c.Remaining == 0:
+		reasons = append(reasons, fmt.Errorf("create would take away %s, the only control plane, and with it etcd and all that the cluster is; nothing was changed: take the change back, or destroy the cluster and create it",
+			down[0]))
+	case len(down) > 1:
 		slices.Sort(down)
 		reasons = append(reasons, fmt.Errorf("create would take away the control planes %s at the same time, and etcd with them; nothing was changed: let one of them go, create, then the next",
 			strings.Join(down, ", ")))

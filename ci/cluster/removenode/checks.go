@@ -18,14 +18,11 @@ import (
 	"tazlab.net/castle/ci/cluster/run"
 )
 
-// controlPlaneLabel is what Talos gives to control planes.
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-
 // check looks at all that could speak against it, before anything is changed, and tells all of it at once.
 func (l *leaving) check(ctx context.Context) error {
 	return l.step("checks", func(func(string)) (bool, error) {
 		var against []error
-		for _, look := range []func(context.Context) error{l.workersStay, l.etcdStays, l.apiStays, l.podsCome, l.volumesStay, l.nothingElseChanges} {
+		for _, look := range []func(context.Context) error{l.podsHaveRoom, l.etcdStays, l.apiStays, l.podsCome, l.volumesStay, l.nothingElseChanges} {
 			against = append(against, look(ctx))
 		}
 		if err := errors.Join(against...); err != nil {
@@ -35,15 +32,17 @@ func (l *leaving) check(ctx context.Context) error {
 	})
 }
 
-// workersStay fails where no other node could take the pods.
-func (l *leaving) workersStay(context.Context) error {
-	if l.controlPlane() || slices.ContainsFunc(l.nodes, func(node corev1.Node) bool {
-		_, controlPlane := node.Labels[controlPlaneLabel]
-		return node.Name != l.Node && !controlPlane && !node.Spec.Unschedulable && kube.NodeReady(&node)
+// podsHaveRoom fails where no other node could take the pods.
+func (l *leaving) podsHaveRoom(context.Context) error {
+	if node := l.node(); node != nil && kube.RefusesPods(node) || node == nil && l.controlPlane() {
+		return nil // there are none but those of DaemonSets
+	}
+	if slices.ContainsFunc(l.nodes, func(node corev1.Node) bool {
+		return node.Name != l.Node && kube.TakesPods(&node)
 	}) {
 		return nil
 	}
-	return fmt.Errorf("%s is the last worker that is Ready and takes pods: bring up another one first", l.Node)
+	return fmt.Errorf("%s is the last node that is Ready and takes pods: bring up another one first", l.Node)
 }
 
 // etcdStays fails where etcd would have no quorum without the node. One that has left already can do no harm.

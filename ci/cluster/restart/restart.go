@@ -175,6 +175,16 @@ func (r *rolling) takeDown(ctx context.Context, name string, about note, changes
 		if err != nil {
 			return true, err
 		}
+		without, err := r.without(ctx, name)
+		if err != nil {
+			return true, err
+		}
+		for _, away := range without.away() {
+			tell(away)
+		}
+		if without.pods {
+			return true, node.Cordon(ctx, true) // no pod could go anywhere, and no budget would let it go
+		}
 		if err := node.Drain(ctx, drain.Options{Deadline: drain.Deadline, KeepOrphans: true}, tell); err != nil {
 			return true, fmt.Errorf("%w; make room for them, and create again, or take the change back in cluster.yaml", err)
 		}

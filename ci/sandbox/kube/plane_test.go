@@ -31,10 +31,16 @@ import (
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
+// What Talos gives a control plane that takes no pods.
+var (
+	controlLabels = map[string]string{"node-role.kubernetes.io/control-plane": "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
+	controlTaints = map[string]string{"node-role.kubernetes.io/control-plane": ":NoSchedule"}
+)
+
 var (
 	vip = netip.MustParseAddr("192.168.77.210")
-	cp1 = Node{Name: "cp-1", Address: netip.MustParseAddr("192.168.77.211"), ControlPlane: true, Cores: 4, Memory: 8192}
-	cp2 = Node{Name: "cp-2", Address: netip.MustParseAddr("192.168.77.212"), ControlPlane: true, Cores: 4, Memory: 8192}
+	cp1 = Node{Name: "cp-1", Address: netip.MustParseAddr("192.168.77.211"), Labels: controlLabels, Taints: controlTaints, Cores: 4, Memory: 8192}
+	cp2 = Node{Name: "cp-2", Address: netip.MustParseAddr("192.168.77.212"), Labels: controlLabels, Taints: controlTaints, Cores: 4, Memory: 8192}
 	wk1 = Node{Name: "worker-1", Address: netip.MustParseAddr("192.168.77.214"), Cores: 4, Memory: 16384}
 )
 

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -251,6 +252,7 @@ func (y *yard) ControlPlaneUp(_ context.Context, node Node, _ ControlPlane) erro
 func (y *yard) ControlPlaneDown(node Node) { y.note("control " + node.Name + " down") }
 func (y *yard) NodeUp(_ context.Context, node Node) error {
 	y.note("node " + node.Name + " up")
+	y.note(fmt.Sprint("marks of ", node.Name, " ", node.Labels, node.Taints))
 	return nil
 }
 func (y *yard) NodeDown(node Node) { y.note("node " + node.Name + " down") }
@@ -365,6 +367,24 @@ func TestTheVirtualAddressFollowsTheQuorum(t *testing.T) {
 	y.on(2)
 	y.eventually("a holder again", func() bool { return strings.HasPrefix(y.last("vip"), "vip node-") })
 	y.eventually("the control plane again", func() bool { return y.last("control node-3") == "control node-3 up" })
+}
+
+func TestLabelsAndTaintsFollowTheConfigurationWithoutARestart(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(1)
+	const role = "node-role.kubernetes.io/control-plane:"
+	want := "marks of node-1 map[" + role + " node.kubernetes.io/exclude-from-external-load-balancers:] map[" + role + ":NoSchedule]"
+	y.eventually("its kubelet", func() bool { return y.last("marks of node-1") == want })
+	y.input.Options.AllowSchedulingOnControlPlanes = true
+	data := bytes.Replace(y.config(1, machinetype.TypeControlPlane), []byte("node.kubernetes.io/exclude-from-external-load-balancers: \"\""), []byte("own: label"), 1)
+	request := &machineapi.ApplyConfigurationRequest{Data: data, Mode: machineapi.ApplyConfigurationRequest_NO_REBOOT}
+	if _, err := y.at(1, y.admin).ApplyConfiguration(context.Background(), request); err != nil {
+		t.Fatal(err)
+	}
+	y.eventually("the other labels", func() bool { return y.last("marks of node-1") == "marks of node-1 map["+role+" own:label] map[]" })
+	if y.last("node node-1") != "node node-1 up" {
+		t.Error("the node went down for it")
+	}
 }
 
 func TestASecondBootstrapIsRefusedByTheData(t *testing.T) {

@@ -287,10 +287,14 @@ func (m *machine) runKubelet(ctx context.Context) {
 	if !f.until(ctx, up) || !f.sleep(ctx, f.Profile.Delays.Kubelet) {
 		return
 	}
-	if m.insist(ctx, "kubelet", func() error { return f.Cluster.NodeUp(ctx, node) }) {
-		<-ctx.Done()
-		f.Cluster.NodeDown(node)
+	if !m.insist(ctx, "kubelet", func() error { return f.Cluster.NodeUp(ctx, node) }) {
+		return
 	}
+	for f.until(ctx, func() bool { return m.conf != conf }) {
+		conf = m.settings()
+		m.insist(ctx, "labels and taints", func() error { return f.Cluster.NodeUp(ctx, m.node(conf)) })
+	}
+	f.Cluster.NodeDown(node)
 }
 
 // insist repeats what the world could not do.
@@ -347,6 +351,7 @@ func (m *machine) node(conf *settings) Node {
 	return Node{
 		Name: conf.hostname, VMID: m.vm.ID, Role: conf.role(), Address: m.address(conf), Cores: m.vm.Cores, MemoryMiB: m.vm.MemoryMiB,
 		KubernetesVersion: tag(conf.provider.Machine().Kubelet().Image()), TalosVersion: m.version(conf),
+		Labels: conf.labels(), Taints: conf.taints(),
 	}
 }
 

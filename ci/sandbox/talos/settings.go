@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
 // settings are what the simulator reads out of a machine configuration.
@@ -76,6 +78,31 @@ func (s *settings) role() string {
 		return ControlPlaneRole
 	}
 	return WorkerRole
+}
+
+// labels are what Talos gives the Node (siderolabs/talos, internal/app/machined/pkg/controllers/k8s/node_label_spec.go).
+func (s *settings) labels() map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, s.provider.Machine().NodeLabels())
+	if s.control {
+		labels[constants.LabelNodeRoleControlPlane] = ""
+	}
+	return labels
+}
+
+// taints are what Talos gives the Node (node_taint_spec.go, beside it): "value:effect" by key.
+func (s *settings) taints() map[string]string {
+	taints := map[string]string{}
+	for key, value := range s.provider.Machine().NodeTaints() {
+		if !strings.Contains(value, ":") { // it is the effect alone, pkg/machinery/labels/validate.go
+			value = ":" + value
+		}
+		taints[key] = value
+	}
+	if s.control && !s.provider.Cluster().ScheduleOnControlPlanes() {
+		taints[constants.LabelNodeRoleControlPlane] = ":NoSchedule"
+	}
+	return taints
 }
 
 func (s *settings) controlPlane() ControlPlane {

@@ -52,6 +52,8 @@ type Node struct {
 	MemoryMiB         int
 	KubernetesVersion string // "v1.36.2", from the kubelet's image
 	TalosVersion      string // "v1.13.0"
+	// Labels and Taints are those of its configuration and its role; a taint is "value:effect" by its key.
+	Labels, Taints map[string]string
 }
 
 // ControlPlane is what a control plane's machine configuration says about Kubernetes. Certificates and keys are PEM.
@@ -78,7 +80,8 @@ type Cluster interface {
 	ControlPlaneUp(ctx context.Context, node Node, config ControlPlane) error
 	// ControlPlaneDown follows each ControlPlaneUp that returned nil: the machine stops, or etcd has lost its quorum.
 	ControlPlaneDown(node Node)
-	// NodeUp starts a kubelet, once some control plane of its cluster is up. Errors as above.
+	// NodeUp starts a kubelet, once some control plane of its cluster is up, and is called again with a node whose labels or taints
+	// another configuration has changed. Errors as above.
 	NodeUp(ctx context.Context, node Node) error
 	// NodeDown follows each NodeUp that returned nil.
 	NodeDown(node Node)

@@ -156,7 +156,7 @@ func convert(config talos.ControlPlane) (kube.Config, error) {
 func (k kubernetes) ControlPlaneDown(node talos.Node) { k.plane.ControlPlaneDown(node.Name) }
 
 func (k kubernetes) NodeUp(_ context.Context, node talos.Node) error {
-	k.plane.NodeUp(kube.Node{Name: node.Name, Address: node.Address, ControlPlane: node.Role == talos.ControlPlaneRole,
+	k.plane.NodeUp(kube.Node{Name: node.Name, Address: node.Address, Labels: node.Labels, Taints: node.Taints,
 		Cores: node.Cores, Memory: node.MemoryMiB})
 	return nil
 }

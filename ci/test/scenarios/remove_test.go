@@ -79,7 +79,7 @@ func TestAWorkerLeaves(t *testing.T) {
 	k.cordons("sandbox-worker-1", true)
 	k.runs(node, "alone")
 	k.hasReplicas(map[string]string{"kept": "sandbox-worker-1", "lost": node})
-	w.leaves(without, node).failsWith("sandbox-worker-2 is the last worker", "nobody would make these pods on sandbox-worker-2 again: default/alone",
+	w.leaves(without, node).failsWith("sandbox-worker-2 is the last node that is Ready and takes pods", "nobody would make these pods on sandbox-worker-2 again: default/alone",
 		"no other node than sandbox-worker-2 has a healthy copy of these volumes of Longhorn: lost;", "nothing was changed")
 	if got := w.vms(); !slices.Equal(got, vms) || k.isCordoned(node) {
 		t.Errorf("Proxmox had %+v and has %+v", vms, got)

@@ -57,7 +57,7 @@ func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Pro
 		generate.WithInstallDisk(installDisk),
 		generate.WithInstallImage(InstallerImage(c)),
 		generate.WithAdditionalSubjectAltNames([]string{vip}), // the VIP moves, so each machine's certificate must hold it
-		generate.WithAllowSchedulingOnControlPlanes(false),
+		generate.WithAllowSchedulingOnControlPlanes(len(c.Workers()) == 0),
 		generate.WithEndpointList(addresses(controlPlanes(c))),
 		generate.WithRoles(role.MakeSet(role.Admin)),
 	)
@@ -138,6 +138,10 @@ func own(c *description.Cluster, v1 *v1alpha1.Config) {
 		v1.MachineConfig.MachineKubelet.KubeletExtraMounts = []v1alpha1.ExtraMount{{
 			Destination: path, Source: path, Type: "bind", Options: []string{"bind", "rshared", "rw"},
 		}}
+	}
+	if len(c.Workers()) == 0 {
+		// Of nodes with this label MetalLB announces no address, and here there are no others.
+		delete(v1.MachineConfig.MachineNodeLabels, constants.LabelExcludeFromExternalLB)
 	}
 	if len(c.Talos.KernelModules) > 0 {
 		kernel := &v1alpha1.KernelConfig{}

@@ -111,6 +111,28 @@ func TestTheMachineConfigurationSaysWhatTheDescriptionSays(t *testing.T) {
 	}
 }
 
+// MetalLB announces nothing on nodes with that label, and the scheduler puts nothing on tainted ones.
+func TestControlPlanesTakePodsWhereThereIsNoWorker(t *testing.T) {
+	c, bundle := described(t, "blue")
+	for _, alone := range []bool{false, true} {
+		if alone {
+			c.Nodes = c.ControlPlanes()[:1]
+		}
+		configs, _, err := machineconfig.Configs(c, bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := configs["blue-cp-1"]
+		_, excluded := config.Machine().NodeLabels()["node.kubernetes.io/exclude-from-external-load-balancers"]
+		if takes := config.Cluster().ScheduleOnControlPlanes(); takes != alone || excluded == alone {
+			t.Errorf("alone %t: takes pods %t, excluded from load balancers %t", alone, takes, excluded)
+		}
+		if virtual := config.NetworkVirtualIPConfigs(); len(virtual) != 1 || virtual[0].VIP() != c.Endpoint {
+			t.Errorf("alone %t: virtual addresses %v", alone, virtual)
+		}
+	}
+}
+
 func TestTheSameDescriptionGivesTheSameBytes(t *testing.T) {
 	c, bundle := described(t, "sandbox")
 	texts := func() map[string]string {

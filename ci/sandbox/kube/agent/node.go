@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"runtime"
 	"strconv"
@@ -29,32 +30,39 @@ const (
 	retryPeriod = 250 * time.Millisecond
 	// callTimeout bounds one call of the API server.
 	callTimeout = 5 * time.Second
-
-	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 )
 
 // Node is a machine that runs pods.
 type Node struct {
-	Name         string
-	Address      netip.Addr
-	ControlPlane bool
-	Cores        int
-	Memory       int // MiB
+	Name    string
+	Address netip.Addr
+	// Labels and Taints are those that Talos gives it; a taint is "value:effect" by its key.
+	Labels, Taints map[string]string
+	Cores          int
+	Memory         int // MiB
 }
 
 type node struct {
-	Node
+	Node                       // labels and taints are guarded by the agent's mu
 	boot       string          // differs with each power on, as /proc/sys/kernel/random/boot_id does
 	context    context.Context // ends with the power
 	cut        context.CancelFunc
 	registered bool // guarded by the agent's mu
 }
 
-// NodeUp powers a node on: its kubelet registers it, and starts what is bound to it. A node that is up stays so.
+// NodeUp powers a node on: its kubelet registers it, and starts what is bound to it. A node that is up stays so, and gets its labels and
+// taints anew.
 func (a *Agent) NodeUp(n Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if old := a.nodes[n.Name]; old != nil || a.context.Err() != nil {
+	if a.context.Err() != nil {
+		return
+	}
+	if up := a.nodes[n.Name]; up != nil {
+		if !maps.Equal(up.Labels, n.Labels) || !maps.Equal(up.Taints, n.Taints) {
+			up.Labels, up.Taints = n.Labels, n.Taints
+			a.running.Go(func() { a.mark(up) })
+		}
 		return
 	}
 	up := &node{Node: n, boot: rand.Text()}
@@ -103,6 +111,9 @@ func (a *Agent) kubelet(n *node) {
 		return
 	}
 	if !a.persist(ctx, "register", n, func(ctx context.Context, c *api) error { return a.register(ctx, c, n) }) {
+		return
+	}
+	if !a.mark(n) {
 		return
 	}
 	a.serveLogs(n)
@@ -166,17 +177,13 @@ func (a *Agent) persist(ctx context.Context, what string, n *node, call func(con
 	}
 }
 
-// register makes the Node object, or gives the one of a former life its labels and taints again.
+// register makes the Node object, or gives the one of a former life its labels again; its taints are the business of mark.
 func (a *Agent) register(ctx context.Context, c *api, n *node) error {
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{
 		corev1.LabelHostname: n.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": runtime.GOARCH,
 	}}}
-	if n.ControlPlane {
-		object.Labels[controlPlaneLabel] = ""
-		object.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
-		object.Spec.Taints = []corev1.Taint{{Key: controlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}
-	}
+	a.markObject(object, n)
 	_, err := c.client.CoreV1().Nodes().Create(ctx, object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": object.Labels}})
