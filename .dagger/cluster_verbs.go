@@ -15,6 +15,10 @@ func (c *Cluster) Create(
 	// cluster.yaml says so; several times.
 	// +optional
 	allowReplace []string,
+	// A layer, by name, that cluster.yaml does without by now (storage: none,
+	// loadBalancer: none) and that may be removed; several times.
+	// +optional
+	removeLayer []string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
@@ -22,6 +26,9 @@ func (c *Cluster) Create(
 	var flags []string
 	for _, node := range allowReplace {
 		flags = append(flags, "--allow-replace="+node)
+	}
+	for _, layer := range removeLayer {
+		flags = append(flags, "--remove-layer="+layer)
 	}
 	return c.run(ctx, format, "create", flags...)
 }

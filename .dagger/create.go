@@ -43,11 +43,15 @@ func (m *Castle) Create(
 	// cluster.yaml says so; several times.
 	// +optional
 	allowReplace []string,
+	// A layer, by name, that cluster.yaml does without by now (storage: none,
+	// loadBalancer: none) and that may be removed; several times.
+	// +optional
+	removeLayer []string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, repository, ageKey, timeScale, fault).Create(ctx, allowReplace, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, fault).Create(ctx, allowReplace, removeLayer, format)
 }
 
 // Validate lists every mistake of a cluster's description at once, a line each

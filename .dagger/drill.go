@@ -57,7 +57,7 @@ func (m *Castle) Drill(
 	if !d.isSandbox() {
 		return "", fmt.Errorf("cluster %s is no sandbox, and a drill destroys it", cluster)
 	}
-	if _, err := calm.Create(ctx, nil, FormatText); err != nil {
+	if _, err := calm.Create(ctx, nil, nil, FormatText); err != nil {
 		return "", err
 	}
 	table := "| seed | faults | destroy | create | afterwards |\n|---|---|---|---|---|\n"
@@ -114,7 +114,7 @@ func (c *Cluster) outlasts(ctx context.Context, storm *Cluster, chosen *mix) (ro
 	destroyed := took(&destroy, chosen.EndsDestroy, func() (string, error) { return storm.Destroy(ctx, c.Name, FormatText) })
 	created := false
 	if err == nil && destroyed {
-		created = took(&create, chosen.EndsCreate, func() (string, error) { return storm.Create(ctx, nil, FormatText) })
+		created = took(&create, chosen.EndsCreate, func() (string, error) { return storm.Create(ctx, nil, nil, FormatText) })
 	}
 	if err == nil && !created {
 		took(&afterwards, false, func() (string, error) {
@@ -123,7 +123,7 @@ func (c *Cluster) outlasts(ctx context.Context, storm *Cluster, chosen *mix) (ro
 					return "", err
 				}
 			}
-			return c.Create(ctx, nil, FormatText)
+			return c.Create(ctx, nil, nil, FormatText)
 		})
 	}
 	return strings.Join([]string{destroy, create, afterwards}, " | "), err

@@ -24,6 +24,8 @@ type Options struct {
 	PullAhead bool
 	// AllowReplace are nodes, typed by name, whose VMs may be removed or replaced where the description says so.
 	AllowReplace []string
+	// RemoveLayers are layers, typed by name, that the description has no more and that may be removed.
+	RemoveLayers []string
 }
 
 // Execute brings the cluster up, or on from where an earlier run ended: what is there and as described is left alone.
@@ -46,7 +48,14 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		defer done()
-		if err := begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
+		unwanted, err := mayRemove(ctx, cluster, access, options.RemoveLayers)
+		if err == nil {
+			err = begin(ctx, cluster, record, access, options.AllowReplace)
+		}
+		if err == nil {
+			err = removeLayers(ctx, cluster, record, access, unwanted)
+		}
+		if err != nil {
 			if errors.As(err, new(*run.Failure)) {
 				return err
 			}

@@ -50,7 +50,7 @@ func pullAhead(ctx context.Context, cluster *run.Cluster, record *run.Record, ac
 // open settles what is pulled and how, and pulls. It ends with an error, of the context where nothing else was wrong.
 func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Access) error {
 	var err error
-	if p.images, err = layerImages(cluster.Layers, cluster.Description.Platform); err != nil {
+	if p.images, err = layerImages(cluster.Layers, cluster.Description); err != nil {
 		return err
 	}
 	machines, err := cluster.Machines(access)
@@ -65,15 +65,19 @@ func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Acc
 // pullOrder is whose images come first. All layers begin at once: first comes what Flux waits for, then what takes longest.
 var pullOrder = []string{layers.Engine, layers.Storage, layers.Networking, layers.GitOps}
 
-// layerImages are those of all charts that the layers install on a platform.
-func layerImages(terragrunt, platform string) ([]charts.Image, error) {
+// layerImages are those of all charts that the cluster's layers install.
+func layerImages(terragrunt string, described *description.Cluster) ([]charts.Image, error) {
 	list, err := charts.Charts(terragrunt)
 	if err != nil {
 		return nil, err
 	}
 	var images []charts.Image
+	without := layers.Without(described)
 	for _, layer := range pullOrder {
-		name := layers.Named(layer).Chart(platform)
+		if slices.ContainsFunc(without, func(one layers.Layer) bool { return one.Name == layer }) {
+			continue
+		}
+		name := layers.Named(layer).Chart(described.Platform)
 		at := slices.IndexFunc(list, func(chart charts.Chart) bool { return chart.Name == name })
 		if at < 0 {
 			return nil, fmt.Errorf("%s has no chart %s", charts.ChartsFile, name)

@@ -233,8 +233,16 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 			}
 		}
 	}
+	pool := description.LoadBalancer{Pool: []string{"192.0.2.0/24"}}
 	for platform, want := range installed {
-		got, err := layerImages(terragruntFolder, platform)
+		bare, err := layerImages(terragruntFolder, &description.Cluster{Platform: platform, LoadBalancer: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(bare, func(image charts.Image) bool { return strings.Contains(image.Name, "longhorn") }) {
+			t.Errorf("on %s a cluster without storage pulls Longhorn: %v", platform, bare)
+		}
+		got, err := layerImages(terragruntFolder, &description.Cluster{Platform: platform, LoadBalancer: pool, Storage: description.Storage{Replicas: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,6 +70,9 @@ func (k *checker) extensions(minor int) {
 			k.Mistake(path, "%q is unknown; %s", name, nearest(name, extensions()))
 		}
 	}
+	if k.Has("storage") && !k.c.Storage.Has() {
+		return
+	}
 	for _, name := range required {
 		unknown := slices.ContainsFunc(list, func(have string) bool {
 			return len(extensions()[have]) == 0 && strings.HasSuffix(nearest(have, extensions()), " "+name+"?")

@@ -9,10 +9,7 @@
 // The checks stay beside the types, since Load gives no description that was not checked.
 package description
 
-import (
-	"encoding/json"
-	"net/netip"
-)
+import "net/netip"
 
 // The schema is one of the golden files.
 //go:generate go test . -update
@@ -68,9 +65,9 @@ type Cluster struct {
 	Talos Talos `json:"talos"`
 	// Version and internal networks of Kubernetes.
 	Kubernetes Kubernetes `json:"kubernetes"`
-	// What MetalLB hands out.
+	// What MetalLB hands out, or none where there is no MetalLB.
 	LoadBalancer LoadBalancer `json:"loadBalancer"`
-	// Settings of Longhorn, or in the sandbox of the chart that stands in for it.
+	// Settings of Longhorn, or in the sandbox of the chart that stands in for it; or none where there is no Longhorn.
 	Storage Storage `json:"storage"`
 	// What Flux reconciles.
 	GitOps GitOps `json:"gitops"`
@@ -151,7 +148,7 @@ type Talos struct {
 	Version string `json:"version"`
 	// Id of the image factory's schematic that holds the extensions.
 	Schematic string `json:"schematic"`
-	// System extensions. Longhorn needs siderolabs/iscsi-tools and siderolabs/util-linux-tools.
+	// System extensions, [] for none. Longhorn needs siderolabs/iscsi-tools and siderolabs/util-linux-tools.
 	Extensions []string `json:"extensions"`
 	// Kernel modules to load, only ones that this version of Talos or an extension ships.
 	KernelModules []string `json:"kernelModules"`
@@ -210,30 +207,11 @@ type Secrets struct {
 	Infisical Infisical `json:"infisical"`
 }
 
+// none stands in the place of what a cluster does without.
+const none = "none"
+
 // NoInfisical stands in the place of an Infisical project.
-const NoInfisical = "none"
-
-// Has says whether there is a project.
-func (i Infisical) Has() bool { return i != Infisical{} }
-
-// MarshalJSON writes the project, or the word none.
-func (i Infisical) MarshalJSON() ([]byte, error) {
-	if !i.Has() {
-		return json.Marshal(NoInfisical)
-	}
-	type fields Infisical
-	return json.Marshal(fields(i))
-}
-
-// UnmarshalJSON reads what MarshalJSON has written.
-func (i *Infisical) UnmarshalJSON(data []byte) error {
-	*i = Infisical{}
-	if string(data) == `"`+NoInfisical+`"` {
-		return nil
-	}
-	type fields Infisical
-	return json.Unmarshal(data, (*fields)(i))
-}
+const NoInfisical = none
 
 // Infisical is the project that holds the cluster's secrets.
 type Infisical struct {

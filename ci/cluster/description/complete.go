@@ -28,6 +28,7 @@ func fill(section reflect.Value, path string) {
 	for i, name := range strictyaml.FieldNames(section.Type()) {
 		field, at := section.Field(i), strictyaml.Join(path, name)
 		switch value := facts.Of(at).Default; {
+		case grammar.IsSection(field.Type()) && facts.Of(at).Instead != "" && field.IsZero(): // there is none
 		case grammar.IsSection(field.Type()):
 			fill(field, at)
 		case value != nil && field.IsZero():

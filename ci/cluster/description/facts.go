@@ -73,9 +73,11 @@ var facts = strictyaml.Facts{
 	"kubernetes.podSubnet":     {Default: netip.MustParsePrefix("10.244.0.0/16")},
 	"kubernetes.serviceSubnet": {Default: netip.MustParsePrefix("10.96.0.0/16")},
 
+	"loadBalancer":        {Instead: none},
 	"loadBalancer.pool":   {Nonempty: true, Hint: "write [192.168.1.220-192.168.1.239] or [192.168.1.224/28]"},
 	"loadBalancer.pool[]": {Form: regexp.MustCompile(`^(\d{1,3}\.){3}\d{1,3}(/\d{1,2}|\s*-\s*(\d{1,3}\.){3}\d{1,3})$`)},
 
+	"storage":              {Instead: none},
 	"storage.replicas":     {Least: 1, Hint: "write how many nodes keep a copy of each volume, such as 2"},
 	"storage.dataPath":     {Form: regexp.MustCompile(`^/var/`), Default: "/var/lib/longhorn"},
 	"storage.storageClass": {Form: label, Default: "longhorn"},

@@ -49,10 +49,17 @@ func rules(path string, schema *jsonschema.Schema) {
 			known = append(known, strconv.Itoa(minor))
 		}
 		schema.Pattern = fmt.Sprintf(`^v1\.(%s)\.\d+$`, strings.Join(known, "|"))
-	case "talos.extensions":
+	case "":
+		// What Longhorn needs.
+		without, extensions, talos, with := jsonschema.NewProperties(), &jsonschema.Schema{}, jsonschema.NewProperties(), jsonschema.NewProperties()
+		without.Set("storage", &jsonschema.Schema{Const: none})
 		for _, name := range required {
-			schema.AllOf = append(schema.AllOf, &jsonschema.Schema{Contains: &jsonschema.Schema{Const: name}})
+			extensions.AllOf = append(extensions.AllOf, &jsonschema.Schema{Contains: &jsonschema.Schema{Const: name}})
 		}
+		talos.Set("extensions", extensions)
+		with.Set("talos", &jsonschema.Schema{Properties: talos})
+		schema.If = &jsonschema.Schema{Properties: without, Required: []string{"storage"}}
+		schema.Else = &jsonschema.Schema{Properties: with}
 	case "state":
 		backend := jsonschema.NewProperties()
 		backend.Set("backend", &jsonschema.Schema{Const: StateS3})

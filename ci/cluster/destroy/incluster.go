@@ -50,7 +50,7 @@ func (d *destruction) inCluster(ctx context.Context) (left []layers.Layer, err e
 	if len(dead) == 0 {
 		return nil, nil
 	}
-	if err := d.release(ctx, dead); err != nil {
+	if err := d.release(ctx, there, dead); err != nil {
 		return nil, err
 	}
 	return d.holding(ctx)
@@ -107,7 +107,11 @@ func (d *destruction) leave(ctx context.Context, connection *kube.Client, there 
 		{layers.Storage, "volumes", cluster.RemoveVolumes},
 		{layers.Storage, "Longhorn's deletion flag", cluster.LetLonghornGo},
 	} {
-		err := d.record.LayerStep(d.cluster.Description.Name, step.layer, step.name, func(tell func(string)) (did bool, err error) {
+		layer := step.layer
+		if !slices.ContainsFunc(there, func(one layers.Layer) bool { return one.Name == layer }) {
+			layer = layers.GitOps // without a layer of castle's, it is what Flux has brought
+		}
+		err := d.record.LayerStep(d.cluster.Description.Name, layer, step.name, func(tell func(string)) (did bool, err error) {
 			waitsFor := ""
 			err = cluster.While(ctx, left(), func(ctx context.Context) (err error) {
 				did, err = step.do(ctx, func(seen string) {
@@ -142,9 +146,8 @@ func (d *destruction) leave(ctx context.Context, connection *kube.Client, there 
 }
 
 // release takes what still is in the cluster out of the states; its machines are going to be removed.
-func (d *destruction) release(ctx context.Context, why []error) error {
+func (d *destruction) release(ctx context.Context, inside []layers.Layer, why []error) error {
 	var wait sync.WaitGroup
-	inside := layers.InCluster()
 	failures, notes := make([]error, len(inside)), make([]string, len(inside))
 	for i, layer := range inside {
 		wait.Go(func() {

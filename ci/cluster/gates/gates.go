@@ -34,8 +34,8 @@ var gates = []struct {
 	{"engine-store", needKube, engineStore},
 	{"engine", all(needKube, needCluster), engine},
 	{"networking-webhook", needKube, networkingWebhook},
-	{"networking", all(needKube, needCluster), networking},
-	{"storage", all(needKube, needCluster), storage},
+	{"networking", all(needKube, needCluster, needLoadBalancer), networking},
+	{"storage", all(needKube, needCluster, needStorage), storage},
 	{"gitops-store", needKube, engineStore},
 	{"gitops-secrets", needKube, gitopsSecrets},
 	{"gitops-controllers", needKube, gitopsControllers},
@@ -186,6 +186,20 @@ func needKube(env Env) error {
 func needCluster(env Env) error {
 	if env.Cluster == nil {
 		return errors.New("needs the cluster's description")
+	}
+	return nil
+}
+
+func needLoadBalancer(env Env) error {
+	if env.Cluster != nil && !env.Cluster.LoadBalancer.Has() {
+		return errors.New("the cluster has no load balancer (loadBalancer: none)")
+	}
+	return nil
+}
+
+func needStorage(env Env) error {
+	if env.Cluster != nil && !env.Cluster.Storage.Has() {
+		return errors.New("the cluster has no storage (storage: none)")
 	}
 	return nil
 }

@@ -149,6 +149,15 @@ func TestAGateSaysWhatItLacks(t *testing.T) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
 	}
+	client, err := kube.Connect("https://192.0.2.1:6443", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for gate, says := range map[string]string{"networking": "loadBalancer: none", "storage": "storage: none"} {
+		if _, err := Conditions(gate, Env{Kube: client, Cluster: &description.Cluster{}}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("the gate of a layer that the cluster does without: %v", err)
+		}
+	}
 	if _, err := Conditions("networkin", Env{}); err == nil || !strings.Contains(err.Error(), "networking-webhook") {
 		t.Errorf("an unknown gate does not name those that there are: %v", err)
 	}

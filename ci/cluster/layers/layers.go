@@ -54,6 +54,21 @@ var All = []Layer{
 		chart: "flux", Release: Release{"flux-system", "flux"}},
 }
 
+// Of are the layers of a cluster: it may do without storage and without a load balancer.
+func Of(c *description.Cluster) []Layer {
+	return slices.DeleteFunc(slices.Clone(All), func(layer Layer) bool {
+		return layer.Name == Storage && !c.Storage.Has() || layer.Name == Networking && !c.LoadBalancer.Has()
+	})
+}
+
+// Without are the layers that a cluster does without.
+func Without(c *description.Cluster) []Layer {
+	has := Of(c)
+	return slices.DeleteFunc(slices.Clone(All), func(layer Layer) bool {
+		return slices.ContainsFunc(has, func(one Layer) bool { return one.Name == layer.Name })
+	})
+}
+
 // InCluster are the layers that cannot be removed without the cluster's API: their objects are in it.
 func InCluster() []Layer { return All[2:] }
 

@@ -23,6 +23,30 @@ func TestAGateStandsInItsLayer(t *testing.T) {
 	}
 }
 
+func TestAClusterMayDoWithoutALayer(t *testing.T) {
+	names := func(list []layers.Layer) string {
+		var names []string
+		for _, layer := range list {
+			names = append(names, layer.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	pool, volumes := description.LoadBalancer{Pool: []string{"192.0.2.0/24"}}, description.Storage{Replicas: 1}
+	for _, c := range []struct {
+		described   description.Cluster
+		of, without string
+	}{
+		{description.Cluster{LoadBalancer: pool, Storage: volumes}, "secrets platform engine networking storage gitops", ""},
+		{description.Cluster{LoadBalancer: pool}, "secrets platform engine networking gitops", "storage"},
+		{description.Cluster{Storage: volumes}, "secrets platform engine storage gitops", "networking"},
+		{description.Cluster{}, "secrets platform engine gitops", "networking storage"},
+	} {
+		if of, without := names(layers.Of(&c.described)), names(layers.Without(&c.described)); of != c.of || without != c.without {
+			t.Errorf("it has %q, and does without %q; want %q and %q", of, without, c.of, c.without)
+		}
+	}
+}
+
 func TestEveryGateIsOfALayer(t *testing.T) {
 	var ours []string
 	for _, layer := range layers.All {

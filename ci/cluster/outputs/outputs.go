@@ -2,6 +2,7 @@
 package outputs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -44,8 +45,10 @@ GitOps         %s
 kubeconfig     dagger call kubeconfig --cluster %s plaintext > kubeconfig
 talosconfig    dagger call talosconfig --cluster %s plaintext > talosconfig
 time line      dagger call timeline --cluster %s export --path timeline
-`, o.Kubernetes, strings.Join(o.Talos, ", "), strings.Join(o.Workers, ", "), strings.Join(o.Pool, ", "), o.GitOps, o.Cluster, o.Cluster, o.Cluster)
+`, o.Kubernetes, strings.Join(o.Talos, ", "), orNone(o.Workers), orNone(o.Pool), o.GitOps, o.Cluster, o.Cluster, o.Cluster)
 }
+
+func orNone(list []string) string { return cmp.Or(strings.Join(list, ", "), "none") }
 
 // Markdown is for a job's summary.
 func (o Outputs) Markdown() string { return rendering.Block("text", o.Text()) }

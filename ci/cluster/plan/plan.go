@@ -55,7 +55,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 		return nil, err
 	}
 	causes := map[string]*run.Cause{}
-	for _, layer := range layers.All {
+	for _, layer := range layers.Of(cluster.Description) {
 		causes[layer.Name] = &run.Cause{}
 	}
 	runner, err := cluster.Runner(access, os.DevNull, func(unit, message string) {
@@ -81,7 +81,14 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 		results[layers.OfFolder(unit.Name).Name] = unit.Result
 	}
 	made := &Plan{Cluster: cluster.Description.Name}
-	for _, layer := range layers.All {
+	unwanted, err := cluster.Unwanted(ctx, access)
+	if err != nil {
+		return nil, err
+	}
+	for _, layer := range unwanted {
+		made.Refused = append(made.Refused, layer.Refused(made.Cluster).Error())
+	}
+	for _, layer := range layers.Of(cluster.Description) {
 		plan := LayerPlan{Layer: layer.Name}
 		if err := plan.fill(results[layer.Name], filepath.Join(folder, layer.Name+".json")); err != nil {
 			return nil, err

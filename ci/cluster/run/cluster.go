@@ -57,7 +57,7 @@ func (c *Cluster) Load() error {
 	if c.roots, err = hypervisor.Roots(certificates); err != nil {
 		return err
 	}
-	for _, layer := range layers.All {
+	for _, layer := range layers.Of(description) {
 		if _, err := os.Stat(filepath.Join(c.units(), layer.Folder, "terragrunt.hcl")); err != nil {
 			return fmt.Errorf("%s is no folder with castle's layers, %s is not there: %w", c.Layers, layer.Name, err)
 		}

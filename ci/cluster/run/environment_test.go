@@ -59,6 +59,33 @@ func lines(value string) []string {
 	return list
 }
 
+// A layer that a cluster does without is not run, and is removed like any other where its state is left.
+func TestTerragruntRunsTheLayersThatTheClusterHas(t *testing.T) {
+	described, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, access := canaries(t, described)
+	cluster := &Cluster{Folder: "live/blue", State: t.TempDir(), Description: described}
+	for _, c := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, ""}, // all that there are
+		{func() { described.Storage = description.Storage{} }, "1-secrets 2-platform 3-engine 4-networking 6-gitops"},
+		{func() { described.LoadBalancer = description.LoadBalancer{} }, "1-secrets 2-platform 3-engine 6-gitops"},
+	} {
+		c.change()
+		runner, err := cluster.Runner(access, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(runner.Only, " "); got != c.want {
+			t.Errorf("only %q are run, want %q", got, c.want)
+		}
+	}
+}
+
 func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 	described, err := description.Load("../../../terragrunt/live/blue")
 	if err != nil {

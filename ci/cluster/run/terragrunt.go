@@ -23,8 +23,10 @@ func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access
 // DestroyLayers destroys some layers, in the reverse order of all. grace is how long the tools have to end that are interrupted, as
 // terragrunt.Runner has it.
 func (c *Cluster) DestroyLayers(ctx context.Context, record *Record, access *Access, which []layers.Layer, grace time.Duration) error {
+	whole := *c // also those layers that it does without by now
+	whole.Description = c.Description.ForRemoval()
 	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
-		runner, err := c.Runner(access, record.Events(), logs.write)
+		runner, err := whole.Runner(access, record.Events(), logs.write)
 		for _, layer := range which {
 			runner.Only = append(runner.Only, layer.Folder)
 		}
@@ -52,11 +54,17 @@ func (c *Cluster) terragrunt(ctx context.Context, record *Record, on func(*logs)
 	return errors.Join(err, c.closeLayers(record, report, logs))
 }
 
-// Runner is Terragrunt on the cluster's layers. events is the file of the event log; log takes what the tools print, as
+// Runner is Terragrunt on the cluster's layers, of which those are left out that it does without. events is the file of the event log; log takes what the tools print, as
 // terragrunt.Runner has it.
 func (c *Cluster) Runner(access *Access, events string, log func(unit, message string)) (terragrunt.Runner, error) {
 	environment, err := c.environment(access, events)
-	return terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.units(), Env: environment, Log: log}, err
+	runner := terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.units(), Env: environment, Log: log}
+	if len(layers.Without(c.Description)) > 0 {
+		for _, layer := range layers.Of(c.Description) {
+			runner.Only = append(runner.Only, layer.Folder)
+		}
+	}
+	return runner, err
 }
 
 // failure names the first layer that failed by itself.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,10 @@ func List(ctx context.Context, cluster *run.Cluster) (*States, error) {
 		return nil, err
 	}
 	found := &States{Cluster: cluster.Description.Name, Backend: cluster.Description.State.Backend, Locks: []Lock{}}
+	var without []string
+	for _, layer := range layers.Without(cluster.Description) {
+		without = append(without, layer.Name)
+	}
 	for _, layer := range layers.All {
 		seen := Layer{Name: layer.Name}
 		if seen.Resources, err = store.Resources(ctx, layer.Name); err != nil {
@@ -57,6 +62,9 @@ func List(ctx context.Context, cluster *run.Cluster) (*States, error) {
 		}
 		if seen.Copies, err = store.Copies(ctx, layer.Name); err != nil {
 			return nil, err
+		}
+		if seen.Resources == nil && len(seen.Copies) == 0 && seen.Problem == "" && slices.Contains(without, layer.Name) {
+			continue
 		}
 		found.Layers = append(found.Layers, seen)
 	}

@@ -5,6 +5,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -76,7 +77,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 	proxmox := cluster.Hypervisor(access)
 	defer proxmox.Close()
 	var wait sync.WaitGroup
-	wait.Go(func() { status.Layers = layerStatus(ctx, states) })
+	wait.Go(func() { status.Layers = layerStatus(ctx, cluster.Description, states) })
 	wait.Go(func() { status.Nodes = nodeStatus(ctx, cluster.Description, proxmox, machines) })
 	wait.Go(func() {
 		status.Gates = gateStatus(ctx, gates.Env{Kube: client, Cluster: cluster.Description, Talos: run.Quorum{Machines: machines}, LookOnly: true})
@@ -85,13 +86,20 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 	return status, ctx.Err()
 }
 
-func layerStatus(ctx context.Context, states state.Store) []LayerStatus {
+func layerStatus(ctx context.Context, described *description.Cluster, states state.Store) []LayerStatus {
 	var list []LayerStatus
+	without := layers.Without(described)
 	for _, layer := range layers.All {
 		status := LayerStatus{Layer: layer.Name}
 		resources, err := states.Resources(ctx, layer.Name)
-		if err != nil {
+		unwanted := slices.ContainsFunc(without, func(one layers.Layer) bool { return one.Name == layer.Name })
+		switch {
+		case err != nil:
 			status.Problem = err.Error()
+		case unwanted && len(resources) == 0:
+			continue
+		case unwanted:
+			status.Problem = "none in cluster.yaml; create --remove-layer " + layer.Name + " removes it"
 		}
 		status.Resources = len(resources)
 		list = append(list, status)
@@ -126,9 +134,10 @@ func nodeStatus(ctx context.Context, described *description.Cluster, proxmox *hy
 
 // gateStatus looks at the layers' gates. Those inside a layer are passed when the layer's own is.
 func gateStatus(ctx context.Context, env gates.Env) []GateStatus {
-	found := make([][]GateStatus, len(layers.All))
+	gated := layers.Of(env.Cluster)[1:]
+	found := make([][]GateStatus, len(gated))
 	var wait sync.WaitGroup
-	for i, layer := range layers.All[1:] {
+	for i, layer := range gated {
 		wait.Go(func() { found[i] = lookAtGate(ctx, layer.Name, env) })
 	}
 	wait.Wait()

@@ -199,6 +199,18 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	}
 }
 
+func TestLonghornsVolumesAreNamedByTheirClaims(t *testing.T) {
+	server, cluster := open(t)
+	const spec = `, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Retain, `
+	server.Put(volumes, `{metadata: {name: pvc-of-longhorn-1}`+spec+`csi: {driver: driver.longhorn.io, volumeHandle: a}, claimRef: {namespace: web, name: data}}}`)
+	server.Put(volumes, `{metadata: {name: pvc-of-longhorn-2}`+spec+`csi: {driver: driver.longhorn.io, volumeHandle: b}}}`)
+	server.Put(volumes, `{metadata: {name: pvc-of-another}`+spec+`csi: {driver: nfs.csi.k8s.io, volumeHandle: c}}}`)
+	names, err := cluster.LonghornVolumes(t.Context())
+	if err != nil || strings.Join(names, " ") != "pvc-of-longhorn-2 web/data" {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
 func TestLonghornIsLetGoOnlyOnTheWayOut(t *testing.T) {
 	server, cluster := open(t)
 	if did, err := cluster.LetLonghornGo(t.Context(), func(string) {}); did || err != nil {

@@ -125,7 +125,34 @@ var (
 	longhornFlag     = kube.Object{Namespace: "longhorn-system", Name: "deleting-confirmation-flag"}
 )
 
-// LetLonghornGo tells Longhorn that it may be removed; whoever destroys the cluster has confirmed that.
+// longhornDriver is Longhorn's name as a CSI driver.
+const longhornDriver = "driver.longhorn.io"
+
+// LonghornVolumes are the volumes that Longhorn has made, by their claims, "namespace/name", or by their own names where none claims them.
+func (c *Cluster) LonghornVolumes(ctx context.Context) (names []string, err error) {
+	var made *corev1.PersistentVolumeList
+	err = c.client.Ask(ctx, func(ctx context.Context) (err error) {
+		made, err = c.typed.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", kube.Brief(err))
+	}
+	for _, volume := range made.Items {
+		if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != longhornDriver {
+			continue
+		}
+		name := volume.Name
+		if claim := volume.Spec.ClaimRef; claim != nil {
+			name = claim.Namespace + "/" + claim.Name
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// LetLonghornGo tells Longhorn that it may be removed; whoever has it removed has confirmed that.
 func (c *Cluster) LetLonghornGo(ctx context.Context, _ func(string)) (did bool, err error) {
 	patch, err := json.Marshal(map[string]any{"value": "true"})
 	if err != nil {
