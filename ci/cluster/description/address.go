@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"tazlab.net/castle/ci/base/strictyaml"
@@ -40,14 +41,26 @@ func orError[T any](value T, problem string) (T, error) {
 
 var leadingZero = regexp.MustCompile(`(^|\.)0+([0-9])`)
 
+// ipv6 says whether a text names something of IPv6: an address, a subnet, a range, or a list with one of these.
+func ipv6(text string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("-/, ", r) }), func(part string) bool {
+		address, err := netip.ParseAddr(part)
+		return err == nil && !address.Is4()
+	})
+}
+
+func noIPv6(text string) string {
+	return fmt.Sprintf("%s is of IPv6, which is not supported yet; write IPv4", text)
+}
+
 // readAddress gives an address or what is wrong with the text.
 func readAddress(text string) (netip.Addr, string) {
 	address, err := netip.ParseAddr(text)
 	switch {
 	case err == nil && address.Is4():
 		return address, ""
-	case err == nil:
-		return netip.Addr{}, fmt.Sprintf("%s is an IPv6 address; clusters are IPv4 here", text)
+	case ipv6(text):
+		return netip.Addr{}, noIPv6(text)
 	}
 	if before, _, ok := strings.Cut(text, "/"); ok {
 		if _, err := netip.ParseAddr(before); err == nil {
@@ -66,8 +79,8 @@ func readAddress(text string) (netip.Addr, string) {
 func readPrefix(text string) (netip.Prefix, string) {
 	prefix, err := netip.ParsePrefix(text)
 	switch {
-	case err == nil && !prefix.Addr().Is4():
-		return netip.Prefix{}, fmt.Sprintf("%s is an IPv6 subnet; clusters are IPv4 here", text)
+	case ipv6(text):
+		return netip.Prefix{}, noIPv6(text)
 	case err == nil && prefix.Masked() != prefix:
 		return netip.Prefix{}, fmt.Sprintf("%s has host bits set; did you mean %s?", text, prefix.Masked())
 	case err == nil:
@@ -114,6 +127,9 @@ func moved(a netip.Addr, p netip.Prefix) netip.Addr {
 
 // readPool gives the addresses of one entry of the load balancer's pool, or what is wrong with the text.
 func readPool(text string) (span, string) {
+	if ipv6(text) {
+		return span{}, noIPv6(text)
+	}
 	if strings.Contains(text, "/") {
 		prefix, problem := readPrefix(text)
 		if problem != "" {
