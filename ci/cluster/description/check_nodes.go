@@ -81,6 +81,10 @@ func (k *checker) size(i int, n Node) {
 	if len(n.Disks) == 0 {
 		k.empty(at("disks"))
 	}
+	if len(n.Disks) > mostDisks {
+		k.Mistake(at("disks"), "are %d; a VM of Proxmox takes %d on its SCSI bus", len(n.Disks), mostDisks)
+	}
+	k.volumes(i, n)
 	for j, d := range n.Disks {
 		path := at(fmt.Sprintf("disks[%d].size", j))
 		switch {

@@ -32,6 +32,9 @@ func (k *checker) proxmox() {
 	}
 	k.form("proxmox.storage", p.Storage, "the name of a storage, such as local-lvm")
 	k.form("proxmox.bridge", p.Bridge, "the name of a bridge, such as vmbr0")
+	if k.Has("proxmox.vlan") && (p.VLAN < 1 || p.VLAN > lastVLAN) {
+		k.Mistake("proxmox.vlan", "%d is no VLAN tag; write 1 to %d, or remove it for none", p.VLAN, lastVLAN)
+	}
 }
 
 func (k *checker) storage() {
@@ -50,6 +53,7 @@ func (k *checker) storage() {
 	if k.Has("storage.dataPath") && (!strings.HasPrefix(s.DataPath, "/var/") || path.Clean(s.DataPath) != s.DataPath) {
 		k.Mistake("storage.dataPath", "%q is not a folder below /var, the only place that Talos keeps; write /var/lib/longhorn", s.DataPath)
 	}
+	k.dataDisks()
 	k.dnsLabel("storage.storageClass", s.StorageClass)
 }
 

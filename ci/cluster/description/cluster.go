@@ -105,6 +105,8 @@ type Proxmox struct {
 	Storage string `json:"storage"`
 	// Bridge that the machines are connected to, such as vmbr0.
 	Bridge string `json:"bridge"`
+	// VLAN tag of the machines' network cards on the bridge, 1 to 4094; untagged where it is left out.
+	VLAN int `json:"vlan,omitzero"`
 }
 
 // Range is a range of VM ids, both ends included.
@@ -132,7 +134,7 @@ type Node struct {
 	Cores int `json:"cores"`
 	// Memory in MiB; Talos needs at least 2048 for a control plane, 1024 for a worker.
 	Memory int `json:"memory"`
-	// Disks; Talos is installed to the first one.
+	// Disks, at most 31; Talos is installed to the first one.
 	Disks []Disk `json:"disks"`
 }
 
@@ -140,6 +142,8 @@ type Node struct {
 type Disk struct {
 	// Size in GiB; Talos needs at least 10 on the first disk.
 	Size int `json:"size"`
+	// Name of the volume that Talos makes of a further disk, mounted at /var/mnt/NAME. Without it the disk is left as it is.
+	Volume string `json:"volume,omitzero"`
 }
 
 // Talos is what the machine configuration is generated from.
@@ -158,7 +162,7 @@ type Talos struct {
 
 // DiskEncryption says what encrypts the system disk's partitions.
 type DiskEncryption struct {
-	// Key of the EPHEMERAL partition: nodeID derives it from the machine's id, none leaves the partition in clear.
+	// Key of the EPHEMERAL partition and of the volumes of further disks: nodeID derives it from the machine's id, none leaves them in clear.
 	Ephemeral string `json:"ephemeral"`
 }
 
@@ -182,7 +186,7 @@ type LoadBalancer struct {
 type Storage struct {
 	// Copies of each volume, at most as many as there are workers, or control planes where there is no worker.
 	Replicas int `json:"replicas"`
-	// Folder below /var on each node.
+	// Folder below /var on each node, such as /var/mnt/longhorn for the disks that are the volume longhorn.
 	DataPath string `json:"dataPath"`
 	// Name of the default StorageClass.
 	StorageClass string `json:"storageClass"`

@@ -10,6 +10,12 @@ import (
 // Proxmox gives ids from 100 to 999999999 (its own manual, qm).
 const firstID, lastID = 100, 999999999
 
+// lastVLAN is the last tag of IEEE 802.1Q that is given, and of Proxmox's own schema.
+const lastVLAN = 4094
+
+// mostDisks is how many Proxmox gives a VM on virtio-scsi, scsi0 to scsi30.
+const mostDisks = 31
+
 // minima are what Talos itself asks for, docs.siderolabs.com, "System requirements" (the same from v1.10 to v1.13).
 var minima = map[string]struct{ cores, memory, disk int }{ // memory in MiB, disk in GiB
 	RoleControlPlane: {2, 2048, 10},
@@ -23,6 +29,7 @@ var required = []string{"siderolabs/iscsi-tools", "siderolabs/util-linux-tools"}
 var (
 	label       = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`) // a DNS label, RFC 1123
 	versionForm = regexp.MustCompile(`^v(\d+\.\d+)\.\d+$`)
+	volumeName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,32}[a-z0-9])?$`) // siderolabs/talos, UserVolumeConfig: 34 characters
 	urlForm     = regexp.MustCompile(`^https?://[^@]+$`)
 )
 
@@ -45,20 +52,23 @@ var facts = strictyaml.Facts{
 	// Linux: 15 characters
 	"proxmox.bridge": {Form: regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.]{0,14}$`)},
 
+	"proxmox.vlan": {Least: 1, Most: lastVLAN, Optional: true},
+
 	"vmIDs.first": {Least: firstID, Most: lastID},
 	"vmIDs.last":  {Least: firstID, Most: lastID},
 
 	"deletionProtection": {Default: false},
 
-	"nodes":                {Nonempty: true},
-	"nodes[].name":         {Form: label},
-	"nodes[].role":         {Words: []string{RoleControlPlane, RoleWorker}, Hint: "write controlplane or worker"},
-	"nodes[].vmID":         {Least: firstID, Most: lastID, Hint: "write a free id of the range vmIDs"},
-	"nodes[].host":         {Form: label, Hint: "write the name of the Proxmox node"},
-	"nodes[].cores":        {Least: minima[RoleWorker].cores},
-	"nodes[].memory":       {Least: minima[RoleWorker].memory, Hint: "write it in MiB, such as 8192"},
-	"nodes[].disks":        {Nonempty: true, Hint: "write at least one with its size in GiB: [{size: 40}]"},
-	"nodes[].disks[].size": {Least: 1, Hint: "write it in GiB, such as 40"},
+	"nodes":                  {Nonempty: true},
+	"nodes[].name":           {Form: label},
+	"nodes[].role":           {Words: []string{RoleControlPlane, RoleWorker}, Hint: "write controlplane or worker"},
+	"nodes[].vmID":           {Least: firstID, Most: lastID, Hint: "write a free id of the range vmIDs"},
+	"nodes[].host":           {Form: label, Hint: "write the name of the Proxmox node"},
+	"nodes[].cores":          {Least: minima[RoleWorker].cores},
+	"nodes[].memory":         {Least: minima[RoleWorker].memory, Hint: "write it in MiB, such as 8192"},
+	"nodes[].disks":          {Nonempty: true, Hint: "write at least one with its size in GiB: [{size: 40}]"},
+	"nodes[].disks[].volume": {Form: volumeName, Optional: true},
+	"nodes[].disks[].size":   {Least: 1, Hint: "write it in GiB, such as 40"},
 
 	"talos.version":                  {Form: versionForm, Hint: "write it as v1.13.0"},
 	"talos.schematic":                {Form: regexp.MustCompile(`^[0-9a-f]{64}$`)},

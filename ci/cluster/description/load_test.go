@@ -59,6 +59,20 @@ func TestAClusterMayHaveOneThreeOrFiveControlPlanesAndNoWorkers(t *testing.T) {
 	}
 }
 
+func TestFurtherDisksMayHoldLonghornsDataWherePodsRun(t *testing.T) {
+	text := strings.Replace(blueText(t), "dataPath: /var/lib/longhorn", "dataPath: /var/mnt/longhorn", 1)
+	text = strings.ReplaceAll(text, "memory: 16384, disks: [{size: 100}]", "memory: 16384, disks: [{size: 40}, {size: 300, volume: longhorn}]")
+	text = strings.Replace(text, "bridge: vmbr0", "bridge: vmbr0\n  vlan: 42", 1)
+	c, err := parse("cluster.yaml", "blue", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed, err := c.HandOver()
+	if err != nil || !strings.Contains(handed, `{"size":300,"volume":"longhorn"}`) || !strings.Contains(handed, `"vlan":42`) {
+		t.Errorf("handed over as %s, %v", handed, err)
+	}
+}
+
 func TestABlueNodeIsFoundByItsName(t *testing.T) {
 	c, err := Load(filepath.Join(live, "blue"))
 	if err != nil {

@@ -77,7 +77,7 @@ func TestTheSchemaRefusesWhatAnEditorCanSee(t *testing.T) {
 		"disk-encryption-word", "extension-missing-for-longhorn", "git-url-with-credentials", "state-s3-without-bucket", "state-s3-but-local",
 		"state-s3-section-missing", "state-s3-without-endpoint", "talos-version-unknown", "schematic-not-an-id", "dns-empty",
 		"sops-files-bad", "sops-files-empty", "infisical-a-word", "infisical-missing",
-		"storage-a-word", "load-balancer-a-word", "load-balancer-missing",
+		"vlan-out-of-range", "volume-not-a-name", "storage-a-word", "load-balancer-a-word", "load-balancer-missing",
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata/invalid", name+".yaml"))
 		if err != nil {

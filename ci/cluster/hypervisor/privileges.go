@@ -37,7 +37,12 @@ var needed = []struct {
 	{[]string{"Datastore.AllocateSpace"}, "the VMs' disks", false, storagePath},
 	{[]string{"Datastore.Audit"}, "the VMs' disks", true, storagePath},
 	{[]string{useBridge}, "the VMs' bridge", false, func(c *description.Cluster) []string {
-		return []string{localBridges + c.Proxmox.Bridge}
+		// The clone has the template's bridge, untagged, before it gets its own.
+		paths := []string{localBridges + c.Proxmox.Bridge}
+		if c.Proxmox.VLAN != 0 {
+			paths = append(paths, fmt.Sprintf("%s%s/%d", localBridges, c.Proxmox.Bridge, c.Proxmox.VLAN))
+		}
+		return paths
 	}},
 	{[]string{"Sys.Audit"}, "hosts and tasks", true, func(c *description.Cluster) []string {
 		paths := []string{"/"}

@@ -42,6 +42,23 @@ func TestAPrivilegeThatIsMissingIsNamedWithItsPath(t *testing.T) {
 	}
 }
 
+func TestTheBridgesVLANIsAPathOfItsOwn(t *testing.T) {
+	whole := Privileges()
+	without := slices.DeleteFunc(slices.Clone(whole), func(p string) bool { return p == "SDN.Use" })
+	for tag, want := range map[int]string{0: "", 41: "", 42: "SDN.Use on /sdn/zones/localnetwork/vmbr0/42 (the VMs' bridge)"} {
+		h := hostWith(t, proxmox.Options{Privileges: map[string][]string{"/": whole, "/sdn/zones/localnetwork/vmbr0/42": without}})
+		h.cluster.Proxmox.VLAN = tag
+		lacks, _, err := h.Lacking(t.Context())
+		got := ""
+		for _, lack := range lacks {
+			got += lack.String()
+		}
+		if err != nil || got != want {
+			t.Errorf("tag %d: %q, %v", tag, got, err)
+		}
+	}
+}
+
 func TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes(t *testing.T) {
 	without := func(privilege string) *Hypervisor {
 		held := slices.DeleteFunc(Privileges(), func(p string) bool { return p == privilege })

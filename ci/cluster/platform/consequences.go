@@ -20,6 +20,8 @@ type Consequences struct {
 	Removed   []string // with their disks; no node of that name is described any more
 	Replaced  []string // by new ones with empty disks
 	Restarted []string
+	// Shrunk lose a disk, or a part of one, and what is on it.
+	Shrunk []string
 	// ControlPlanes are those that are one of the removed and replaced, by the tag that their VMs have.
 	ControlPlanes []string
 	// Remaining is how many control planes stay.
@@ -48,6 +50,9 @@ func ConsequencesOf(plan *tfjson.Plan) Consequences {
 			found.Replaced = append(found.Replaced, node)
 		case actions.Delete():
 			found.Removed = append(found.Removed, node)
+		case actions.Update() && shrinks(before, after):
+			found.Shrunk = append(found.Shrunk, node)
+			fallthrough
 		case actions.Update() && restarts(before, after):
 			found.Restarted = append(found.Restarted, node)
 			fallthrough
@@ -73,6 +78,29 @@ func restarts(before, after map[string]any) bool {
 	return false
 }
 
+// shrinks tells whether a disk goes or gets smaller.
+func shrinks(before, after map[string]any) bool {
+	left := disks(after)
+	for place, size := range disks(before) {
+		if now, stays := left[place]; !stays || now < size {
+			return true
+		}
+	}
+	return false
+}
+
+// disks are the sizes of a VM's disks by their places on the bus.
+func disks(vm map[string]any) map[any]float64 {
+	found := map[any]float64{}
+	list, _ := vm["disk"].([]any)
+	for _, item := range list {
+		disk, _ := item.(map[string]any)
+		size, _ := disk["size"].(float64)
+		found[disk["interface"]] = size
+	}
+	return found
+}
+
 // Refused says why the consequences are not taken unasked, for the cluster of that name. allowed are the nodes whose loss was typed by
 // name; halfMade are those whose machines were never configured: they hold nothing.
 func (c Consequences) Refused(cluster string, allowed, halfMade []string) error {
@@ -87,6 +115,7 @@ func (c Consequences) Refused(cluster string, allowed, halfMade []string) error 
 	const lost = ", or allow the loss of its disks with --allow-replace %[1]s"
 	refuse(c.Removed, "create would remove the VM of %[1]s with its disks, and nothing was changed: have the node leave with %[2]s, put it back into cluster.yaml"+lost)
 	refuse(c.Replaced, "create would replace the VM of %[1]s with its disks, and nothing was changed: put back in cluster.yaml what was changed of it, have it leave first (take it out of cluster.yaml, %[2]s, put it back)"+lost)
+	refuse(c.Shrunk, "create would take a disk of %[1]s away, or a part of one, with what is on it, and nothing was changed: put back in cluster.yaml what was changed of its disks, have it leave first (take it out of cluster.yaml, %[2]s, put it back)"+lost)
 	down := slices.DeleteFunc(slices.Clone(c.ControlPlanes), func(node string) bool { return slices.Contains(halfMade, node) })
 	switch {
 	case len(down) == 1 && c.Remaining == 0:

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,6 +15,17 @@ func vm(node string, before, after map[string]any, actions ...tfjson.Action) *tf
 
 func machine(role string, megabytes int) map[string]any {
 	return map[string]any{"memory": []any{map[string]any{"dedicated": megabytes}}, "tags": []any{"blue", "castle", role}}
+}
+
+// disksOf is a worker with disks of so many GiB.
+func disksOf(sizes ...float64) map[string]any {
+	vm := machine("worker", 1)
+	var list []any
+	for i, size := range sizes {
+		list = append(list, map[string]any{"interface": fmt.Sprintf("scsi%d", i), "size": size})
+	}
+	vm["disk"] = list
+	return vm
 }
 
 func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T) {
@@ -38,6 +50,10 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 			want: []string{"create would replace the VM of blue-worker-1", "create would replace the VM of blue-worker-2"}},
 		"replaced as allowed": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...), vm("blue-cp-2", controlPlane(1), controlPlane(1), tfjson.ActionNoop)},
 			allowed: []string{"blue-cp-1"}},
+		"a disk taken away":    {changes: []*tfjson.ResourceChange{vm("blue-worker-1", disksOf(40, 100), disksOf(40), update...)}, want: []string{"create would take a disk of blue-worker-1 away"}},
+		"a disk made smaller":  {changes: []*tfjson.ResourceChange{vm("blue-worker-1", disksOf(40, 100), disksOf(40, 90), update...)}, want: []string{"create would take a disk of blue-worker-1 away"}},
+		"a disk made larger":   {changes: []*tfjson.ResourceChange{vm("blue-worker-1", disksOf(40, 100), disksOf(40, 200, 10), update...)}},
+		"a disk away, allowed": {changes: []*tfjson.ResourceChange{vm("blue-worker-1", disksOf(40, 100), disksOf(40), update...)}, allowed: []string{"blue-worker-1"}},
 		"the only control plane": {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...), vm("blue-worker-1", worker(1), worker(1), tfjson.ActionNoop)},
 			allowed: []string{"blue-cp-1"}, want: []string{"create would take away blue-cp-1, the only control plane, and with it etcd and all that the cluster is; nothing was changed"}},
 		"the only control plane, half made":       {changes: []*tfjson.ResourceChange{vm("blue-cp-1", controlPlane(1), controlPlane(1), replace...)}, halfMade: []string{"blue-cp-1"}},

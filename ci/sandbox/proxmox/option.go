@@ -180,6 +180,12 @@ func normalNet(value string) (result, mistake string) {
 	if !macPattern.MatchString(mac) {
 		return "", "invalid format - format error net.macaddr: invalid format - value does not look like a valid unicast MAC address"
 	}
+	// PVE::QemuServer::Network of qemu-server, the format pve-qm-net.
+	if tag, tagged := keyed(value, "tag"); tagged {
+		if n, err := strconv.Atoi(tag); err != nil || n < 1 || n > 4094 {
+			return "", "invalid format - format error net.tag: value must have a minimum value of 1 and a maximum value of 4094"
+		}
+	}
 	slices.Sort(rest)
 	return strings.Join(append([]string{model + "=" + strings.ToUpper(mac)}, rest...), ","), ""
 }
@@ -205,6 +211,16 @@ func checkIPConfig(value string) (mistake string) {
 		}
 	}
 	return ""
+}
+
+// keyed is the value of a key in "key=value,…", if it is there.
+func keyed(value, key string) (item string, is bool) {
+	for _, part := range strings.Split(value, ",") {
+		if name, item, pair := strings.Cut(part, "="); pair && name == key {
+			return item, true
+		}
+	}
+	return "", false
 }
 
 // property is one value of "key=value,…"; the part without a key belongs to the given one where that has no other.

@@ -57,6 +57,36 @@ func TestAMissingPrivilegeIsRefusedWhereItIsUsed(t *testing.T) {
 	}
 }
 
+// Each VLAN of a bridge has a path of its own, and a tag is a number of IEEE 802.1Q.
+func TestANetworkCardsTagIsJudged(t *testing.T) {
+	for held, want := range map[string]string{"/sdn/zones/localnetwork/vmbr0": "", "/sdn/zones/localnetwork/vmbr0/42": "",
+		"/sdn/zones/localnetwork/vmbr0/41": "403 Permission check failed (/sdn/zones/localnetwork/vmbr0/42, SDN.Use)"} {
+		w := newWorld(t, func(o *Options) { o.Privileges = map[string][]string{"/vms": {"VM.Config.Network"}, held: {"SDN.Use"}} })
+		if err := w.Seed(Guest{VM: VM{ID: 521, Name: "cp", Disks: []Disk{{Interface: "scsi0", Bytes: gib}}}}); err != nil {
+			t.Fatal(err)
+		}
+		for tag, refused := range map[string]bool{"42": false, "4095": true, "0": true} {
+			request, err := http.NewRequestWithContext(t.Context(), "PUT", w.http.URL+"/api2/json/nodes/pve/qemu/521/config", strings.NewReader("net0=virtio,bridge=vmbr0,tag="+tag))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "PVEAPIToken="+tokenID+"="+tokenSecret)
+			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			response, err := w.http.Client().Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			switch {
+			case refused && response.StatusCode == http.StatusOK:
+				t.Errorf("the tag %s is taken", tag)
+			case !refused && want == "" && response.StatusCode != http.StatusOK, !refused && want != "" && response.Status != want:
+				t.Errorf("with SDN.Use on %s, Proxmox answers %q", held, response.Status)
+			}
+		}
+	}
+}
+
 func TestATokenIsToldItsOwnPrivileges(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
 		o.Privileges = map[string][]string{"/": {"VM.Audit", "VM.Clone", "VM.PowerMgmt"}, "/vms/521": {"VM.Audit", "VM.Clone"}}

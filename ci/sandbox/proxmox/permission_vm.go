@@ -121,7 +121,11 @@ func (s *Server) mayBridge(device string) error {
 	if bridge == "" || !strings.Contains(device, "bridge=") {
 		return nil
 	}
-	return s.acl.check("/sdn/zones/localnetwork/"+bridge, "SDN.Use")
+	path := "/sdn/zones/localnetwork/" + bridge
+	if tag, tagged := keyed(device, "tag"); tagged {
+		path += "/" + tag // each VLAN of a bridge has a path of its own
+	}
+	return s.acl.check(path, "SDN.Use")
 }
 
 // mayClone is what a clone asks for beyond the two VMs: the storage of each disk, and the bridges; s.mu is held.

@@ -57,7 +57,8 @@ resource "proxmox_virtual_environment_vm" "node" {
   }
 
   network_device {
-    bridge = var.cluster.proxmox.bridge
+    bridge  = var.cluster.proxmox.bridge
+    vlan_id = var.cluster.proxmox.vlan
   }
 
   operating_system {

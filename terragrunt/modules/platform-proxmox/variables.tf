@@ -11,6 +11,7 @@ variable "cluster" {
       template = number
       storage  = string
       bridge   = string
+      vlan     = optional(number)
     })
     nodes = list(object({
       name    = string

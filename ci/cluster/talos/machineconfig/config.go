@@ -19,12 +19,10 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
-	blockres "github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -54,7 +52,7 @@ func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Pro
 	input, err := generate.NewInput(c.Name, endpoint(c), strings.TrimPrefix(c.Kubernetes.Version, "v"),
 		generate.WithVersionContract(contract),
 		generate.WithSecretsBundle(bundle),
-		generate.WithInstallDisk(installDisk),
+		generate.WithInstallDisk(installDisk), // see disks.go for nodes with several
 		generate.WithInstallImage(InstallerImage(c)),
 		generate.WithAdditionalSubjectAltNames([]string{vip}), // the VIP moves, so each machine's certificate must hold it
 		generate.WithAllowSchedulingOnControlPlanes(len(c.Workers()) == 0),
@@ -103,7 +101,7 @@ func machineConfig(c *description.Cluster, node description.Node, input *generat
 		return nil, err
 	}
 	patched, err := generated.PatchV1Alpha1(func(v1 *v1alpha1.Config) error {
-		own(c, v1)
+		own(c, node, v1)
 		return nil
 	})
 	if err != nil {
@@ -127,7 +125,10 @@ func machineConfig(c *description.Cluster, node description.Node, input *generat
 }
 
 // own sets what the generator has no option for.
-func own(c *description.Cluster, v1 *v1alpha1.Config) {
+func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
+	if len(node.Disks) > 1 {
+		v1.MachineConfig.MachineInstall.InstallDisk = disk(0)
+	}
 	// The VIP is an address of the subnet as well, on the control plane that holds it; nothing may settle on it.
 	subnets := []string{c.Network.Subnet.String(), "!" + netip.PrefixFrom(c.Endpoint, c.Endpoint.BitLen()).String()}
 	v1.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: subnets}
@@ -181,20 +182,8 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 		vip.LinkName = link
 		documents = append(documents, vip)
 	}
-	switch c.Talos.DiskEncryption.Ephemeral {
-	case description.EncryptionNodeID, "":
-		volume := block.NewVolumeConfigV1Alpha1()
-		volume.MetaName = constants.EphemeralPartitionLabel
-		volume.EncryptionSpec = block.EncryptionSpec{
-			EncryptionProvider: blockres.EncryptionProviderLUKS2,
-			EncryptionKeys:     []block.EncryptionKey{{KeySlot: 0, KeyNodeID: &block.EncryptionKeyNodeID{}}},
-		}
-		documents = append(documents, volume)
-	case description.EncryptionNone:
-	default:
-		return nil, fmt.Errorf("disk encryption %q: there are %q and %q", c.Talos.DiskEncryption.Ephemeral, description.EncryptionNodeID, description.EncryptionNone)
-	}
-	return documents, nil
+	volumes, err := volumes(c, node)
+	return append(documents, volumes...), err
 }
 
 // supported tells whether the two versions go together.

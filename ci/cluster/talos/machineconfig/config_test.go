@@ -133,6 +133,47 @@ func TestControlPlanesTakePodsWhereThereIsNoWorker(t *testing.T) {
 	}
 }
 
+// Proxmox's disks are found by their places, whichever letters the kernel gives them, and what is kept on them is as secret as EPHEMERAL.
+func TestFurtherDisksAreVolumes(t *testing.T) {
+	c, bundle := described(t, "blue")
+	c.Nodes[3].Disks = []description.Disk{{Size: 40}, {Size: 10}, {Size: 200, Volume: "longhorn"}}
+	c.Storage.DataPath = "/var/mnt/longhorn"
+	for _, encryption := range []string{description.EncryptionNodeID, description.EncryptionNone} {
+		c.Talos.DiskEncryption.Ephemeral = encryption
+		configs, _, err := machineconfig.Configs(c, bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if disk := configs["blue-worker-2"].Machine().Install().Disk(); disk != "/dev/sda" || len(configs["blue-worker-2"].UserVolumeConfigs()) != 0 {
+			t.Errorf("with one disk it installs to %s", disk)
+		}
+		data, err := configs["blue-worker-1"].Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := configloader.NewFromBytes(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if disk := config.Machine().Install().Disk(); disk != "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0" {
+			t.Errorf("it installs to %s", disk)
+		}
+		volumes := config.UserVolumeConfigs()
+		if len(volumes) != 1 || volumes[0].Name() != "longhorn" || !volumes[0].Provisioning().Grow().ValueOrZero() {
+			t.Fatalf("the volumes are %v", volumes)
+		}
+		if rule, _ := volumes[0].Provisioning().DiskSelector().Get(); rule.String() != `"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi2" in disk.symlinks` {
+			t.Errorf("the disk is chosen by %s", rule)
+		}
+		if encrypted := volumes[0].Encryption() != nil; encrypted != (encryption == description.EncryptionNodeID) {
+			t.Errorf("with %s, the volume is encrypted: %t", encryption, encrypted)
+		}
+		if mount := config.Machine().Kubelet().ExtraMounts(); len(mount) != 1 || mount[0].Destination != "/var/mnt/longhorn" {
+			t.Errorf("the kubelet has %v", mount)
+		}
+	}
+}
+
 func TestTheSameDescriptionGivesTheSameBytes(t *testing.T) {
 	c, bundle := described(t, "sandbox")
 	texts := func() map[string]string {
