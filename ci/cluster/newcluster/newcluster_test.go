@@ -44,9 +44,6 @@ func TestClustersOfARepositoryNeverTouch(t *testing.T) {
 	clusters := t.TempDir()
 	all := []*description.Cluster{made(t, clusters, home())}
 	for i, size := range [][2]int{{1, 0}, {5, 7}, {3, 2}, {1, 1}} {
-		if size[1] == 0 {
-			continue // described as soon as a cluster may do without workers
-		}
 		all = append(all, made(t, clusters, Options{Name: fmt.Sprintf("c%d", i), Platform: description.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: size[0], Workers: size[1]}))
 	}
 	addresses, ids := map[netip.Addr]string{}, map[int]string{}
