@@ -10,25 +10,27 @@ import (
 )
 
 const (
-	orphansEnd   = 5 * time.Second // how long a process may take to be gone that was killed
+	orphansEnd   = 5 * time.Second // how long a process may take to be gone that was killed, on a machine that is busy
 	orphansEvery = 50 * time.Millisecond
 )
 
 // lockLeft takes the lock from what a killed castle has left behind and what cannot end by itself: providers whose OpenTofu is dead, which nothing
-// tells of that, and hooks that wait for a layer which nobody applies any more. As long as a Terragrunt or an OpenTofu is among the
-// holders, they are at work, and the lock stays theirs.
+// tells of that, and hooks that wait for a layer which nobody applies any more. A Terragrunt or an OpenTofu without its castle is at work, and
+// the lock stays theirs; but one that was killed with its castle may still be there for a moment.
 func lockLeft(name string) (unlock func() error, err error) {
 	for end := time.Now().Add(orphansEnd); ; {
 		holders, err := filelock.Holders(name)
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(holders, func(process filelock.Process) bool { return !orphan(process) }) {
+		if slices.ContainsFunc(holders, castle) {
 			return nil, filelock.ErrHeld
 		}
-		for _, process := range holders {
-			if err := process.Kill(); err != nil {
-				return nil, err
+		if !slices.ContainsFunc(holders, func(process filelock.Process) bool { return !orphan(process) }) {
+			for _, process := range holders {
+				if err := process.Kill(); err != nil {
+					return nil, err
+				}
 			}
 		}
 		unlock, err = filelock.TryWithChildren(name)
@@ -39,6 +41,9 @@ func lockLeft(name string) (unlock func() error, err error) {
 	}
 }
 
+// program is castle's, of which runs and hooks are commands.
+const program = "castle-cluster"
+
 // hooks are castle's commands that the layers call.
 var hooks = []string{"wait", "layer", "talos"}
 
@@ -47,5 +52,12 @@ func orphan(process filelock.Process) bool {
 	if strings.HasPrefix(process.Program, "terraform-provider-") {
 		return true
 	}
-	return process.Program == "castle-cluster" && len(process.Args) > 1 && slices.Contains(hooks, process.Args[1])
+	return isHook(process)
+}
+
+// castle tells whether a process is a run itself, and not one of its hooks.
+func castle(process filelock.Process) bool { return process.Program == program && !isHook(process) }
+
+func isHook(process filelock.Process) bool {
+	return process.Program == program && len(process.Args) > 1 && slices.Contains(hooks, process.Args[1])
 }

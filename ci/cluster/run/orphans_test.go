@@ -52,38 +52,43 @@ func heldBy(t *testing.T, lock, program string, args ...string) *exec.Cmd {
 }
 
 func TestWhatAKilledCastleLeftDoesNotHoldItsLock(t *testing.T) {
-	for program, c := range map[string]struct {
-		args []string
-		held bool
+	for _, c := range []struct {
+		program, seconds string
+		held, ended      bool
 	}{
-		"terraform-provider-kubectl_v2.2.0": {args: []string{"60"}},
-		"tofu":                              {args: []string{"60"}, held: true},
-		"terragrunt":                        {args: []string{"60"}, held: true},
-		"castle-cluster":                    {args: []string{"60"}, held: true}, // a verb
+		{program: "terraform-provider-kubectl_v2.2.0", seconds: "60", ended: true},
+		{program: "tofu", seconds: "60", held: true},
+		{program: "terragrunt", seconds: "60", held: true},
+		{program: "tofu", seconds: "1"},                        // killed as well, and not gone yet
+		{program: "castle-cluster", seconds: "60", held: true}, // a verb
 	} {
-		cluster := &Cluster{State: t.TempDir(), Description: &description.Cluster{Name: "blue"}}
-		holder := heldBy(t, filepath.Join(cluster.State, "lock"), program, c.args...)
-		unlock, err := cluster.Lock()
-		if c.held {
-			if err == nil || !strings.Contains(err.Error(), "cluster blue is locked by") {
-				t.Errorf("%s: %v", program, err)
+		t.Run(c.program+" for "+c.seconds, func(t *testing.T) {
+			t.Parallel()
+			cluster := &Cluster{State: t.TempDir(), Description: &description.Cluster{Name: "blue"}}
+			holder := heldBy(t, filepath.Join(cluster.State, "lock"), c.program, c.seconds)
+			unlock, err := cluster.Lock()
+			switch {
+			case c.held && (err == nil || !strings.Contains(err.Error(), "cluster blue is locked by")):
+				t.Error(err)
+			case c.held:
+			case err != nil:
+				t.Error(err)
+			default:
+				if err := holder.Wait(); (err != nil) != c.ended {
+					t.Errorf("it ended with %v", err)
+				}
+				if err := unlock(); err != nil {
+					t.Error(err)
+				}
 			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", program, err)
-			continue
-		}
-		if err := holder.Wait(); err == nil {
-			t.Errorf("%s went on", program)
-		}
-		if err := unlock(); err != nil {
-			t.Error(err)
-		}
+		})
 	}
+}
+
+func TestARunIsNoHook(t *testing.T) {
 	hook := filelock.Process{Program: "castle-cluster", Args: []string{"castle-cluster", "wait", "--timeout=30m", "gitops-store"}}
 	verb := filelock.Process{Program: "castle-cluster", Args: []string{"castle-cluster", "create"}}
-	if !orphan(hook) || orphan(verb) {
+	if !orphan(hook) || castle(hook) || orphan(verb) || !castle(verb) {
 		t.Errorf("a hook is left behind: %t; a verb: %t", orphan(hook), orphan(verb))
 	}
 	if _, err := lockLeft(filepath.Join(t.TempDir(), "none", "lock")); err == nil || errors.Is(err, filelock.ErrHeld) {

@@ -107,7 +107,15 @@ func (c *called) kill() {
 	default:
 	}
 	tell.Fault(c.world.t, "SIGKILL during %s, to castle and all that it started", c.verb())
-	for _, pid := range append([]int{c.command.Process.Pid}, descendants(c.command.Process.Pid)...) {
+	// Nobody is to start anything between the look at who there is and the kill.
+	all := []int{c.command.Process.Pid}
+	for stopped := 0; stopped < len(all); all = append(all[:1], descendants(c.command.Process.Pid)...) {
+		for _, pid := range all {
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+		}
+		stopped = len(all)
+	}
+	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	<-c.done
