@@ -99,7 +99,7 @@ func (w *world) start() {
 	}
 	w.write(filepath.Join(folder, description.File), text, 0o600)
 	sopstest.Write(w.t, filepath.Join(folder, "secrets.sops.yaml"), key.Recipient().String(), w.sops)
-	w.cluster = &run.Cluster{Folder: folder, Layers: "../../../terragrunt", State: w.state, AgeKey: key.String(), Out: w.t.Output(), Tools: run.Tools{
+	w.cluster = &run.Cluster{Folder: folder, State: w.state, AgeKey: key.String(), Out: w.t.Output(), Tools: run.Tools{
 		Tofu:       w.program("tofu", `echo '{"terraform_version": "1.12.6"}'`),
 		Terragrunt: w.program("terragrunt", "echo "+w.terragrunt),
 	}}

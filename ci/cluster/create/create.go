@@ -30,7 +30,7 @@ type Options struct {
 
 // Execute brings the cluster up, or on from where an earlier run ended: what is there and as described is left alone.
 func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.Result, error) {
-	if err := cluster.Load(); err != nil {
+	if err := cluster.LoadForLayers(); err != nil {
 		return nil, err
 	}
 	return cluster.Execute(ctx, "create", func(ctx context.Context, record *run.Record) error {

@@ -31,7 +31,7 @@ type destruction struct {
 
 // Execute removes the layers in reverse order and makes sure that nothing is left: every state empty, every VM gone.
 func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.Result, error) {
-	if err := cluster.Load(); err != nil {
+	if err := cluster.LoadForLayers(); err != nil {
 		return nil, err
 	}
 	if name := cluster.Description.Name; options.Confirm != name {

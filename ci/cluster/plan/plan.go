@@ -42,7 +42,7 @@ const folderVariable = "CASTLE_PLANS"
 
 // Execute asks every layer what it would change and changes nothing: no lock of a state is kept, no record is written.
 func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
-	if err := cluster.Load(); err != nil {
+	if err := cluster.LoadForLayers(); err != nil {
 		return nil, err
 	}
 	done, err := cluster.VerifyProxmox(ctx)

@@ -24,7 +24,7 @@ type Options struct {
 
 // Execute makes the node leave. cluster.yaml does not list it any more, or the next create would make it again.
 func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.Result, error) {
-	if err := cluster.Load(); err != nil {
+	if err := cluster.LoadForLayers(); err != nil {
 		return nil, err
 	}
 	name := cluster.Description.Name

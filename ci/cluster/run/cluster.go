@@ -5,6 +5,7 @@ package run
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,12 +58,23 @@ func (c *Cluster) Load() error {
 	if c.roots, err = hypervisor.Roots(certificates); err != nil {
 		return err
 	}
-	for _, layer := range layers.Of(description) {
+	return os.MkdirAll(c.State, 0o700)
+}
+
+// LoadForLayers is Load, for what runs the layers: they have to be there.
+func (c *Cluster) LoadForLayers() error {
+	if err := c.Load(); err != nil {
+		return err
+	}
+	if c.Layers == "" {
+		return errors.New("it is not known where the layers are: name their folder with --layers")
+	}
+	for _, layer := range layers.Of(c.Description) {
 		if _, err := os.Stat(filepath.Join(c.units(), layer.Folder, "terragrunt.hcl")); err != nil {
 			return fmt.Errorf("%s is no folder with castle's layers, %s is not there: %w", c.Layers, layer.Name, err)
 		}
 	}
-	return os.MkdirAll(c.State, 0o700)
+	return nil
 }
 
 // units is the folder that Terragrunt runs in.

@@ -39,7 +39,7 @@ func newCluster(t *testing.T, key *age.X25519Identity, list string, files map[st
 		}
 		sopstest.Write(t, filepath.Join(folder, name), key.Recipient().String(), values)
 	}
-	return &run.Cluster{Folder: folder, Layers: "../../../terragrunt", AgeKey: "# a comment\n" + key.String() + "\n"}
+	return &run.Cluster{Folder: folder, AgeKey: "# a comment\n" + key.String() + "\n"}
 }
 
 func TestThePKIIsMadeOnceAsTheFileThatIsMissing(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAPKIThatWouldNotBeReadOrKeptIsNotMade(t *testing.T) {
 		})
 	}
 	t.Run("Infisical keeps it", func(t *testing.T) {
-		_, err := Begin(&run.Cluster{Folder: "../../../terragrunt/live/blue", Layers: "../../../terragrunt", AgeKey: key.String()}, t.TempDir())
+		_, err := Begin(&run.Cluster{Folder: "../../../terragrunt/live/blue", AgeKey: key.String()}, t.TempDir())
 		if err == nil || !strings.Contains(err.Error(), "keeps its PKI in Infisical") {
 			t.Errorf("got %v", err)
 		}

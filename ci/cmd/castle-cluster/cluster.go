@@ -38,7 +38,7 @@ type clusterFlags struct {
 func (c *clusterFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&c.cluster.Folder, "folder", "", "the folder with the cluster's cluster.yaml")
-	flags.StringVar(&c.cluster.Layers, "layers", "terragrunt", "the folder with the layers: root.hcl, units, modules")
+	flags.StringVar(&c.cluster.Layers, "layers", "", "the folder with the layers: root.hcl, units, modules")
 	flags.StringVar(&c.cluster.State, "state", "", "the folder for states and records")
 	flags.BoolVar(&c.cluster.LocalStates, "local-states", false, "accept that a real cluster's states are in that folder alone (state.backend: local)")
 	flags.BoolVar(&c.cluster.Scaled, "scaled", false, "the sandbox's delays are not a homelab's: compare nothing with the record")
