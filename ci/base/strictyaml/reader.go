@@ -35,7 +35,12 @@ type Schema struct {
 	Facts Facts
 	// Texts are the types that are written as text though they are none.
 	Texts map[reflect.Type]Text
+	// Wholes are the types that take what stands there as a whole.
+	Wholes map[reflect.Type]Whole
 }
+
+// Whole reads whatever stands at a place: it returns the value, or what is wrong with it.
+type Whole func(node *yaml.Node) (value any, problem string)
 
 // Reader turns YAML nodes into Go values, whose fields are named by their json tags, remembers the line of every field, and
 // keeps each mistake instead of stopping at the first. Values are structs, slices, maps by text, integers, truth values and
@@ -122,6 +127,11 @@ func (r *Reader) Mistake(path, format string, args ...any) {
 	r.at(r.line(path), path, format, args...)
 }
 
+// MistakeAt is Mistake for a line of its own, such as one within what is read as a whole.
+func (r *Reader) MistakeAt(line int, path, format string, args ...any) {
+	r.at(line, path, format, args...)
+}
+
 func (r *Reader) at(line int, path, format string, args ...any) {
 	r.mistakes = append(r.mistakes, found{min(line, r.last), path, fmt.Sprintf(format, args...)})
 }
@@ -194,6 +204,15 @@ func (r *Reader) value(target reflect.Value, node *yaml.Node, path string) {
 		value, problem := text.Read(node.Value)
 		if node.Kind != yaml.ScalarNode || problem != "" {
 			fail("%s", cmp.Or(problem, "must be "+text.What))
+			return
+		}
+		target.Set(reflect.ValueOf(value))
+		return
+	}
+	if read, is := r.Wholes[target.Type()]; is {
+		value, problem := read(node)
+		if problem != "" {
+			fail("%s", problem)
 			return
 		}
 		target.Set(reflect.ValueOf(value))
@@ -332,10 +351,11 @@ func (r *Reader) entries(target reflect.Value, node *yaml.Node, path string) {
 	}
 }
 
-// IsSection says whether a type holds fields of its own: a struct that is not written as text.
+// IsSection says whether a type holds fields of its own: a struct that is not written as text, and not read as a whole.
 func (s Schema) IsSection(t reflect.Type) bool {
 	_, text := s.Texts[t]
-	return t.Kind() == reflect.Struct && !text
+	_, whole := s.Wholes[t]
+	return t.Kind() == reflect.Struct && !text && !whole
 }
 
 // FieldNames are those of a section, in its order.

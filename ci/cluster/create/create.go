@@ -95,7 +95,11 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 		if err != nil {
 			return err
 		}
-		if err := restart.Nodes(ctx, cluster, record, access, withLost(cluster, known, there), restarted); err != nil {
+		present := withLost(cluster, known, there)
+		if err := restart.Nodes(ctx, cluster, record, access, present, restarted); err != nil {
+			return err
+		}
+		if err := restart.Configurations(ctx, cluster, record, access, present); err != nil {
 			return err
 		}
 	}

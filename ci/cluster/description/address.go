@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"tazlab.net/castle/ci/base/strictyaml"
 )
 
@@ -17,11 +19,14 @@ import (
 var grammar = strictyaml.Schema{Facts: facts, Texts: map[reflect.Type]strictyaml.Text{
 	addressType: {What: "one address such as 192.168.1.10", Read: func(text string) (any, string) { return asAny(readAddress(text)) }},
 	prefixType:  {What: "one subnet such as 192.168.1.0/24", Read: func(text string) (any, string) { return asAny(readPrefix(text)) }},
+}, Wholes: map[reflect.Type]strictyaml.Whole{
+	patchType: func(node *yaml.Node) (any, string) { return asAny(readPatch(node)) },
 }}
 
 var (
 	addressType = reflect.TypeFor[netip.Addr]()
 	prefixType  = reflect.TypeFor[netip.Prefix]()
+	patchType   = reflect.TypeFor[Patch]()
 )
 
 func asAny[T any](value T, problem string) (any, string) { return value, problem }

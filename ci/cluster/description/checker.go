@@ -29,6 +29,7 @@ func (k *checker) check() {
 	k.internalNetworks()
 	k.proxmox()
 	k.talos()
+	k.patches()
 	k.kubernetes()
 	k.storage()
 	k.gitops()

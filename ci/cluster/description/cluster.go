@@ -136,6 +136,8 @@ type Node struct {
 	Memory int `json:"memory"`
 	// Disks, at most 31; Talos is installed to the first one.
 	Disks []Disk `json:"disks"`
+	// Patches of its machine configuration, after those of talos.patches.
+	Patches []Patch `json:"patches,omitzero"`
 }
 
 // Disk is one disk of a virtual machine.
@@ -158,6 +160,18 @@ type Talos struct {
 	KernelModules []string `json:"kernelModules"`
 	// Encryption of the system disk.
 	DiskEncryption DiskEncryption `json:"diskEncryption"`
+	// Strategic merge patches of the machine configuration: for all nodes, then for those of a role.
+	Patches Patches `json:"patches,omitzero"`
+}
+
+// Patches are strategic merge patches of machine configurations, in the order in which they are applied.
+type Patches struct {
+	// For all nodes.
+	All []Patch `json:"all,omitzero"`
+	// For control planes.
+	ControlPlane []Patch `json:"controlplane,omitzero"`
+	// For workers.
+	Worker []Patch `json:"worker,omitzero"`
 }
 
 // DiskEncryption says what encrypts the system disk's partitions.

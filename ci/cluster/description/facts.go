@@ -79,6 +79,12 @@ var facts = strictyaml.Facts{
 	"talos.diskEncryption":           {Optional: true},
 	"talos.diskEncryption.ephemeral": {Words: []string{EncryptionNodeID, EncryptionNone}, Default: EncryptionNodeID},
 
+	"nodes[].patches":            {Optional: true},
+	"talos.patches":              {Optional: true},
+	"talos.patches.all":          {Optional: true},
+	"talos.patches.controlplane": {Optional: true},
+	"talos.patches.worker":       {Optional: true},
+
 	"kubernetes.version":       {Form: versionForm, Hint: "write it as v1.36.2"},
 	"kubernetes.podSubnet":     {Default: netip.MustParsePrefix("10.244.0.0/16")},
 	"kubernetes.serviceSubnet": {Default: netip.MustParsePrefix("10.96.0.0/16")},

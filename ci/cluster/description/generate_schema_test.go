@@ -29,6 +29,8 @@ func TestEveryFactIsOneOfAField(t *testing.T) {
 	}
 }
 
+var one = uint64(1)
+
 // addresses are text in a description; how much of it an editor can judge.
 func addresses(typ reflect.Type) *jsonschema.Schema {
 	switch typ {
@@ -36,6 +38,8 @@ func addresses(typ reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Format: "ipv4"}
 	case prefixType:
 		return &jsonschema.Schema{Type: "string", Pattern: `^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$`}
+	case patchType:
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "object"}, {Type: "string", MinLength: &one}}}
 	}
 	return nil
 }

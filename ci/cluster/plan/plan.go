@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/rendering"
@@ -22,6 +23,8 @@ import (
 type Plan struct {
 	Cluster string      `json:"cluster"`
 	Layers  []LayerPlan `json:"layers"`
+	// Machines are what create would change of the configuration of machines that are there.
+	Machines []string `json:"machines,omitempty"`
 	// Refused is what create would not do of it unasked, with the ways.
 	Refused []string `json:"refused,omitempty"`
 }
@@ -81,6 +84,9 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 		results[layers.OfFolder(unit.Name).Name] = unit.Result
 	}
 	made := &Plan{Cluster: cluster.Description.Name}
+	if made.Machines, err = machines(ctx, cluster, access); err != nil {
+		return nil, err
+	}
 	unwanted, err := cluster.Unwanted(ctx, access)
 	if err != nil {
 		return nil, err
@@ -102,6 +108,33 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 		}
 	}
 	return made, nil
+}
+
+// lookTime bounds the look at the machines, which may not be there yet.
+const lookTime = 5 * time.Second
+
+// machines are the nodes whose configuration would change, a line each.
+func machines(ctx context.Context, cluster *run.Cluster, access *run.Access) ([]string, error) {
+	there, err := cluster.Machines(access)
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	bounded, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	changes, err := there.Changes(bounded, access.Bundle)
+	if ctx.Err() != nil || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	var lines []string
+	for _, change := range changes {
+		how := "without a restart"
+		if change.Restart {
+			how = "with a restart"
+		}
+		lines = append(lines, fmt.Sprintf("%s will get another machine configuration, %s", change.Node, how))
+	}
+	return lines, nil
 }
 
 // fill says what became of the layer's plan, whose stream is in a file, if it came so far.
@@ -131,6 +164,12 @@ func (p *Plan) Text() string {
 		}
 	}
 	_ = table.Flush() // a strings.Builder takes everything
+	for i, line := range p.Machines {
+		if i == 0 {
+			fmt.Fprintln(&out)
+		}
+		fmt.Fprintln(&out, line)
+	}
 	for _, refusal := range p.Refused {
 		fmt.Fprintf(&out, "\n%s\n", refusal)
 	}

@@ -1,4 +1,4 @@
-// Package restart has nodes restarted for what is changed of their VMs, one at a time: each is drained before, and the cluster is well
+// Package restart has nodes restarted for what is changed of their VMs or of their machine configuration, one at a time: each is drained before, and the cluster is well
 // again before the next one's turn comes. On the Node of Kubernetes it notes what it is about, so that a run that was interrupted is gone
 // on with.
 package restart
@@ -41,7 +41,7 @@ const annotation = "castle.tazlab.net/restart"
 type note struct {
 	Boot     string `json:"boot"`     // the boot that is to end
 	Cordoned bool   `json:"cordoned"` // it was so already, and stays so
-	Changing bool   `json:"changing"` // its VM may have been changed
+	Changing bool   `json:"changing"` // its VM or its configuration may have been changed
 }
 
 // rolling is one run of it.
@@ -59,17 +59,11 @@ type rolling struct {
 // Nodes restarts those that are wanted, by name, by applying the layer platform to each, and first of all ends what an interrupted run has
 // begun. known are the VMs in the layer's state. Where the API does not answer and none is wanted, nothing is done.
 func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, wanted []string) error {
-	r := &rolling{cluster: cluster, record: record, access: access, known: known}
-	var err error
-	if r.kube, err = kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key); err != nil {
+	r, err := open(cluster, record, access, known)
+	if err != nil {
 		return err
 	}
-	if r.typed, err = kubernetes.NewForConfig(r.kube.Config()); err != nil {
-		return err
-	}
-	look, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
-	defer cancel()
-	list, err := r.typed.CoreV1().Nodes().List(look, metav1.ListOptions{})
+	list, err := r.nodes(ctx)
 	switch {
 	case err != nil && len(wanted) == 0:
 		return ctx.Err()
@@ -101,15 +95,39 @@ func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	}
 	defer r.machines.Close()
 	for _, name := range slices.Concat(begun, others) {
-		if err := r.restart(ctx, present, name, slices.Contains(wanted, name)); err != nil {
+		var change func(context.Context) error
+		if slices.Contains(wanted, name) {
+			change = func(ctx context.Context) error {
+				return cluster.ApplyNode(ctx, record, access, run.OneNode{Name: name, ID: known[name].ID})
+			}
+		}
+		if err := r.restart(ctx, present, name, change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// restart takes one node down and up. changes tells that its VM is to be changed.
-func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string, changes bool) error {
+func open(cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs) (*rolling, error) {
+	client, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := kubernetes.NewForConfig(client.Config())
+	return &rolling{cluster: cluster, record: record, access: access, known: known, kube: client, typed: typed}, err
+}
+
+// nodes asks once for the Nodes of Kubernetes.
+func (r *rolling) nodes(ctx context.Context) (*corev1.NodeList, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
+	defer cancel()
+	return r.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+}
+
+// restart takes one node down and up. change, which may be nil, is what restarts it; without it the node is restarted as it is, where an
+// interrupted run has left it in the middle.
+func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string, change func(context.Context) error) error {
+	changes := change != nil
 	node, err := r.node(ctx, name)
 	if err != nil {
 		return err
@@ -121,8 +139,8 @@ func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string
 	if begun && !changes && node.Status.NodeInfo.BootID != about.Boot {
 		return r.comeBack(ctx, name, about)
 	}
-	if err := r.wellBefore(ctx, present); err != nil {
-		return fmt.Errorf("before %s is restarted, the cluster has to be well: %w", name, err)
+	if err := r.wellBefore(ctx, present, name); err != nil {
+		return err
 	}
 	if node, err = r.node(ctx, name); err != nil {
 		return err
@@ -133,7 +151,7 @@ func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string
 	case boot != about.Boot: // an interrupted run had it restarted, and it is back by now
 		return r.release(ctx, name, about)
 	}
-	if err := r.takeDown(ctx, name, about, changes); err != nil {
+	if err := r.takeDown(ctx, name, about, change); err != nil {
 		return err
 	}
 	return r.comeBack(ctx, name, about)
@@ -151,7 +169,7 @@ func (r *rolling) comeBack(ctx context.Context, name string, about note) error {
 }
 
 // wellBefore waits until nothing else is down: the gate of the layer platform, for the machines that there are.
-func (r *rolling) wellBefore(ctx context.Context, present *run.Cluster) error {
+func (r *rolling) wellBefore(ctx context.Context, present *run.Cluster, name string) error {
 	var noted error
 	err := gates.Run(ctx, layers.Platform, gates.Env{Kube: r.kube, Cluster: present.Description, Talos: run.Quorum{Machines: r.machines}},
 		gates.Options{Timeout: wellLimit, Events: func(event gates.Event) {
@@ -162,11 +180,14 @@ func (r *rolling) wellBefore(ctx context.Context, present *run.Cluster) error {
 			record.Cluster = r.cluster.Description.Name
 			noted = errors.Join(noted, r.record.Log.Append(record))
 		}})
+	if err != nil {
+		err = fmt.Errorf("before %s is changed, the cluster has to be well: %w", name, err)
+	}
 	return errors.Join(err, noted)
 }
 
-// takeDown drains the node and has its VM changed, which restarts it. Where an interrupted run has changed it already, it is restarted.
-func (r *rolling) takeDown(ctx context.Context, name string, about note, changes bool) error {
+// takeDown drains the node and makes the change that restarts it. Where an interrupted run has made it already, the node is restarted.
+func (r *rolling) takeDown(ctx context.Context, name string, about note, change func(context.Context) error) error {
 	err := r.record.Step(r.cluster.Description.Name, "drain "+name, func(tell func(string)) (bool, error) {
 		if err := r.write(ctx, name, &about, nil); err != nil {
 			return true, err
@@ -193,7 +214,7 @@ func (r *rolling) takeDown(ctx context.Context, name string, about note, changes
 	if err != nil {
 		return err
 	}
-	if !changes {
+	if change == nil {
 		machines := r.cluster.Hypervisor(r.access)
 		defer machines.Close()
 		if _, err := r.cluster.OwnVMs(ctx, r.access); err != nil {
@@ -205,7 +226,7 @@ func (r *rolling) takeDown(ctx context.Context, name string, about note, changes
 	if err := r.write(ctx, name, &about, nil); err != nil {
 		return err
 	}
-	return r.cluster.ApplyNode(ctx, r.record, r.access, run.OneNode{Name: name, ID: r.known[name].ID})
+	return change(ctx)
 }
 
 // back waits until the node is Ready after another boot than that.

@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // Tools are the programs that the layers are run with.
@@ -49,6 +50,9 @@ func (c *Cluster) Load() error {
 	description, err := description.Load(c.Folder)
 	if err != nil {
 		return err
+	}
+	if err := machineconfig.Check(description); err != nil {
+		return fmt.Errorf("patches of the machine configuration: %w", err)
 	}
 	c.Description = description
 	certificates, err := description.Proxmox.Certificates(c.Folder)

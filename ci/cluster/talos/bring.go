@@ -116,35 +116,49 @@ func (n *node) apply(ctx context.Context, config []byte) error {
 // noChanges is what a dry run says of a configuration that the machine has already.
 const noChanges = "No changes."
 
-// update gives a configured machine its configuration where it differs, without a restart. A dry run tells; its text holds
-// secrets where something differs and is not handed on.
+// update gives a configured machine its configuration where it differs, without a restart.
 func (n *node) update(ctx context.Context, config []byte) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
+	same, restart, err := n.compare(ctx, config)
+	switch {
+	case err != nil:
+		return "", err
+	case same:
+		return UnchangedNode, nil
+	case restart:
+		return "", fmt.Errorf("the configuration of %s differs in something that only a restart changes: create again, which restarts one node after the other while the cluster is well, or apply it with talosctl apply-config --mode=reboot", n.Name)
+	}
+	return Reconfigured, n.give(ctx, config, machine.ApplyConfigurationRequest_NO_REBOOT)
+}
+
+// compare has a machine compare its configuration with another one, by a dry run, and say whether that would restart it. Its text holds
+// secrets where something differs and is not handed on.
+func (n *node) compare(ctx context.Context, config []byte) (same, restart bool, err error) {
 	request := &machine.ApplyConfigurationRequest{Data: config, Mode: machine.ApplyConfigurationRequest_AUTO, DryRun: true}
 	response, err := n.client.ApplyConfiguration(ctx, request)
 	if err != nil {
-		return "", fmt.Errorf("%s does not compare its configuration: %w", n.Name, err)
+		return false, false, fmt.Errorf("%s does not compare its configuration: %w", n.Name, err)
 	}
-	same, restart := len(response.GetMessages()) > 0, false
+	same = len(response.GetMessages()) > 0
 	for _, message := range response.GetMessages() {
 		same = same && strings.Contains(message.GetModeDetails(), noChanges)
 		restart = restart || message.GetMode() == machine.ApplyConfigurationRequest_REBOOT
 	}
+	return same, restart, nil
+}
+
+// give gives a configured machine another configuration.
+func (n *node) give(ctx context.Context, config []byte, mode machine.ApplyConfigurationRequest_Mode) error {
+	_, err := n.client.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: config, Mode: mode})
 	switch {
-	case same:
-		return UnchangedNode, nil
-	case restart:
-		return "", fmt.Errorf("the configuration of %s differs in something that only a restart changes: apply it with talosctl apply-config --mode=reboot, one node after the other, or destroy and then create", n.Name)
+	case err == nil:
+		return nil
+	case client.StatusCode(err) == codes.InvalidArgument && mode == machine.ApplyConfigurationRequest_NO_REBOOT:
+		return fmt.Errorf("%s refuses its configuration without a restart: apply it with talosctl apply-config --mode=reboot", n.Name)
+	default:
+		return fmt.Errorf("%s does not take its configuration: %w", n.Name, err)
 	}
-	request.DryRun, request.Mode = false, machine.ApplyConfigurationRequest_NO_REBOOT
-	if _, err := n.client.ApplyConfiguration(ctx, request); err != nil {
-		if client.StatusCode(err) == codes.InvalidArgument {
-			return "", fmt.Errorf("%s refuses its configuration without a restart: apply it with talosctl apply-config --mode=reboot", n.Name)
-		}
-		return "", fmt.Errorf("%s does not take its configuration: %w", n.Name, err)
-	}
-	return Reconfigured, nil
 }
 
 // passing tells that a call may succeed a moment later.

@@ -2,7 +2,9 @@ package talos_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/tell"
@@ -310,6 +313,64 @@ func TestAChangeThatNeedsNoRestartIsApplied(t *testing.T) {
 	if again, _ := w.mustCreate(); again.Changed() || report.Bootstraps != 0 {
 		t.Errorf("changed again: %+v", again)
 	}
+}
+
+// patch is a patch as the hooks are handed it.
+func patch(t *testing.T, text string) description.Patch {
+	t.Helper()
+	data, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p description.Patch
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestWhoseConfigurationDiffersIsKnownAndOneIsChangedAtATime(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	changes := func() (list []talos.Change, names []string) {
+		t.Helper()
+		access, err := talos.Dial(w.cluster, w.bundle, w.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(access.Close)
+		if list, err = access.Changes(t.Context(), w.bundle); err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range list {
+			names = append(names, fmt.Sprint(change.Node, change.Restart))
+		}
+		return list, names
+	}
+	if _, names := changes(); names != nil {
+		t.Fatalf("%v differ from the start", names)
+	}
+	w.cluster.Talos.Patches.Worker = []description.Patch{patch(t, "machine: {sysctls: {vm.max_map_count: \"262144\"}}")}
+	w.cluster.Nodes[0].Patches = []description.Patch{patch(t, "machine: {env: {GRPC_GO_LOG: info}}")}
+	list, names := changes()
+	if !slices.Equal(names, []string{"sandbox-cp-1true", "sandbox-worker-1false", "sandbox-worker-2false"}) {
+		t.Fatalf("%v differ", names)
+	}
+	if err := list[1].Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.fleet.PowerOff(525); err != nil { // who is silent is left out
+		t.Fatal(err)
+	}
+	if _, names = changes(); !slices.Equal(names, []string{"sandbox-cp-1true"}) {
+		t.Errorf("%v differ still", names)
+	}
+	if err := list[0].Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the restart", func() bool { return w.fleet.Stage(521) == "rebooting" || w.fleet.Stage(521) == "running" })
+	w.eventually("its configuration", func() bool { _, names := changes(); return w.fleet.Stage(521) == "running" && names == nil })
 }
 
 func TestASilentNodeEndsWithItsNameAndTheLastThingSeen(t *testing.T) {

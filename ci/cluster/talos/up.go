@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
-
 	"tazlab.net/castle/ci/cluster/description"
 )
 
@@ -102,20 +100,14 @@ type progress struct {
 }
 
 func (a *Access) up(ctx context.Context, bundle *machineconfig.Bundle) (Report, error) {
-	configs, _, err := machineconfig.Configs(a.cluster, bundle)
+	configs, err := a.configs(bundle)
 	if err != nil {
 		return Report{}, err
 	}
 	if len(a.controlPlanes()) == 0 {
 		return Report{}, fmt.Errorf("%s has no control plane: give a node the role %s", a.cluster.Name, description.RoleControlPlane)
 	}
-	r := &run{Access: a, configs: map[string][]byte{}, started: time.Now(), progress: map[string]progress{}}
-	for name, config := range configs {
-		// The comments that the library writes are for a person; without them the text is smaller and made faster.
-		if r.configs[name], err = config.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled)); err != nil {
-			return Report{}, fmt.Errorf("write the machine configuration of %s: %w", name, err)
-		}
-	}
+	r := &run{Access: a, configs: configs, started: time.Now(), progress: map[string]progress{}}
 	r.search = sync.OnceValue(func() []netip.Addr { return r.strays(ctx) })
 	err = r.all(ctx)
 	return r.report(), err

@@ -25,6 +25,7 @@ import (
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/status"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -61,7 +62,7 @@ func (c *clusterFlags) on(use, short string, do func(*cobra.Command, *run.Cluste
 
 func (c *clusterFlags) validate() *cobra.Command {
 	return c.on("validate", "List every mistake of the description", func(cmd *cobra.Command, on *run.Cluster) error {
-		description, err := description.Load(on.Folder)
+		description, err := checked(on.Folder)
 		if err != nil {
 			return err
 		}
@@ -76,10 +77,19 @@ func (c *clusterFlags) validate() *cobra.Command {
 	})
 }
 
+// checked is the description, of whose patches Talos would take each.
+func checked(folder string) (*description.Cluster, error) {
+	described, err := description.Load(folder)
+	if err != nil {
+		return nil, err
+	}
+	return described, machineconfig.Check(described)
+}
+
 func (c *clusterFlags) describe() *cobra.Command {
 	var format cli.Format
 	command := c.on("describe", "Print the description with every default filled in", func(cmd *cobra.Command, on *run.Cluster) error {
-		description, err := description.Load(on.Folder)
+		description, err := checked(on.Folder)
 		if err != nil {
 			return err
 		}

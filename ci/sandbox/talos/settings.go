@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"strings"
 
 	"github.com/siderolabs/crypto/x509"
@@ -134,14 +134,19 @@ func fingerprint(pair *x509.PEMEncodedCertificateAndKey) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// restart tells whether a change takes effect only after a restart.
+// restart tells whether a change takes effect only after a restart: CanApplyImmediate of siderolabs/talos,
+// internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_runtime.go. Further documents need none.
 func restart(from, to *settings) error {
-	old, new := from.provider.RawV1Alpha1().MachineConfig, to.provider.RawV1Alpha1().MachineConfig
+	old, wanted := from.provider.RawV1Alpha1().DeepCopy(), to.provider.RawV1Alpha1()
+	old.ClusterConfig, old.ConfigDebug = wanted.ClusterConfig, wanted.ConfigDebug
+	m, w := old.MachineConfig, wanted.MachineConfig
+	m.MachineTime, m.MachineAcceptedCAs, m.MachineCertSANs, m.MachineInstall = w.MachineTime, w.MachineAcceptedCAs, w.MachineCertSANs, w.MachineInstall
+	m.MachineNetwork, m.MachineNodeLabels, m.MachineNodeAnnotations, m.MachineNodeTaints = w.MachineNetwork, w.MachineNodeLabels, w.MachineNodeAnnotations, w.MachineNodeTaints
+	m.MachineSysctls, m.MachineSysfs, m.MachineLogging, m.MachineControlPlane = w.MachineSysctls, w.MachineSysfs, w.MachineLogging, w.MachineControlPlane
+	m.MachineKubelet, m.MachinePods, m.MachineKernel, m.MachineRegistries = w.MachineKubelet, w.MachinePods, w.MachineKernel, w.MachineRegistries
 	switch {
-	case old.MachineType != new.MachineType:
-		return errors.New("this config change can't be applied in immediate mode: .machine.type")
-	case fmt.Sprint(old.MachineFiles) != fmt.Sprint(new.MachineFiles):
-		return errors.New("this config change can't be applied in immediate mode: .machine.files")
+	case !reflect.DeepEqual(old, wanted):
+		return errors.New("this config change can't be applied in immediate mode")
 	case from.address != to.address:
 		return errors.New("this config change can't be applied in immediate mode: the simulated machine's address")
 	default:

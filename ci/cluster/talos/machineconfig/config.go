@@ -28,6 +28,9 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 )
 
+// ofNode begins the error of one node's configuration.
+const ofNode = "machine configuration of "
+
 const (
 	kubernetesPort = 6443
 	installDisk    = "/dev/sda" // a VM's first disk on virtio-scsi
@@ -41,6 +44,18 @@ const (
 // control planes as endpoints and a client certificate of one year. The same description and bundle give the same machine
 // configurations, byte for byte. All mistakes are in the error at once.
 func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Provider, *clientconfig.Config, error) {
+	configs, input, err := machineConfigs(c, bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := input.Talosconfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("talosconfig of %s: %w", c.Name, err)
+	}
+	return configs, client, nil
+}
+
+func machineConfigs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Provider, *generate.Input, error) {
 	contract, err := contract(c)
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +85,7 @@ func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Pro
 	for _, node := range c.Nodes {
 		provider, err := machineConfig(c, node, input)
 		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("machine configuration of %s: %w", node.Name, err))
+			mistakes = append(mistakes, fmt.Errorf(ofNode+"%s: %w", node.Name, err))
 			continue
 		}
 		configs[node.Name] = provider
@@ -78,11 +93,7 @@ func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Pro
 	if err := errors.Join(mistakes...); err != nil {
 		return nil, nil, err
 	}
-	client, err := input.Talosconfig()
-	if err != nil {
-		return nil, nil, fmt.Errorf("talosconfig of %s: %w", c.Name, err)
-	}
-	return configs, client, nil
+	return configs, input, nil
 }
 
 // InstallerImage is the image factory's installer for virtual machines with a cloud-init drive, holding the extensions of
@@ -121,7 +132,7 @@ func machineConfig(c *description.Cluster, node description.Node, input *generat
 	if _, err := provider.Validate(virtualMachine{}); err != nil {
 		return nil, err
 	}
-	return provider, nil
+	return withPatches(c, node, provider)
 }
 
 // own sets what the generator has no option for.
