@@ -51,7 +51,7 @@ func noVolumes(ctx context.Context, access *run.Access) error {
 	}
 	volumes, err := connection.LonghornVolumes(ctx)
 	if err == nil && len(volumes) > 0 {
-		err = fmt.Errorf("Longhorn has the volumes %s: move what is on them, and remove their claims", strings.Join(volumes, ", "))
+		err = fmt.Errorf("the volumes %s are Longhorn's: move what is on them, and remove their claims", strings.Join(volumes, ", "))
 	}
 	return err
 }
