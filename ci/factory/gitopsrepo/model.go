@@ -29,6 +29,7 @@ type model struct {
 	Published                               bool
 	IngressAddress                          string
 	AlertType, ReceiverType                 string
+	Notifies                                bool // whether the controllers tell of events already
 	ReceiverEvents                          []string
 	ReleaseNamespaces                       []string
 	Owner                                   string
@@ -65,7 +66,7 @@ func newModel(c *description.Cluster, r Request) (*model, error) {
 		BlogImage: repository + ":" + cmp.Or(tag, unpublished), BlogRepository: repository, BlogManifest: "apps/base/hugo-blog/deployment.yaml",
 		BlogPort: cmp.Or(r.BlogPort, defaultPort), Published: tag != "",
 		IngressAddress: cmp.Or(r.IngressAddress, poolOf(c.LoadBalancer.Pool[0]).last.String()),
-		AlertType:      cmp.Or(r.AlertType, defaultAlerts),
+		AlertType:      cmp.Or(r.AlertType, defaultAlerts), Notifies: c.GitOps.Notifications,
 		Owner:          cmp.Or(r.Owner, ownerOf(c.GitOps.URL)),
 		Recipients:     strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
 		Command: r.command(c.Name),

@@ -81,6 +81,11 @@ resource "helm_release" "flux" {
   wait            = false
   upgrade_install = true
 
+  # The notification-controller comes with the GitOps repository.
+  values = var.cluster.gitops.notifications ? [yamlencode({
+    eventsAddress = "http://notification-controller.${local.namespace}.svc.cluster.local./"
+  })] : []
+
   depends_on = [kubectl_manifest.namespace]
 }
 
