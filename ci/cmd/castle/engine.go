@@ -187,14 +187,17 @@ func newToolCommand() *cobra.Command {
 			builder.Scratch = scratch
 			batch := builder.Batch()
 			defer batch.Close()
-			for _, name := range names {
-				recipe, err := gotool.Load(name)
-				if err != nil {
+			recipes := make([]gotool.Recipe, len(names))
+			for i, name := range names {
+				var err error
+				if recipes[i], err = gotool.Load(name); err != nil {
 					return err
 				}
-				if _, err := batch.Build(cmd.Context(), name); err != nil {
-					return err
-				}
+			}
+			if err := batch.BuildAll(cmd.Context(), names...); err != nil {
+				return err
+			}
+			for _, recipe := range recipes {
 				fmt.Fprintln(cmd.OutOrStdout(), builder.Dir(recipe))
 			}
 			return nil

@@ -9,18 +9,27 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Batch builds tools that share one compiler's cache and one toolchain: what two of them have in common, such as the
-// standard library or Kubernetes' client, is then compiled once. It is not for concurrent use.
+// standard library or Kubernetes' client, is then compiled once.
 type Batch struct {
 	builder Builder
+
+	mutex   sync.Mutex        // of what follows
 	scratch string            // "" until something is built
 	own     bool              // scratch is the batch's to remove
 	goRoots map[string]string // by version
 }
+
+// sideBySide is how many tools BuildAll builds at a time. Downloading and linking leave one of two cores idle.
+const sideBySide = 2
 
 // Batch begins a batch; the caller closes it.
 func (b Builder) Batch() *Batch {
@@ -34,6 +43,19 @@ func (b *Batch) Close() {
 	}
 	b.scratch, b.own = "", false
 	clear(b.goRoots)
+}
+
+// BuildAll builds those of the tools that the cache does not have, some at a time, and ends with the first that fails.
+func (b *Batch) BuildAll(ctx context.Context, names ...string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(sideBySide, runtime.NumCPU()))
+	for _, name := range names {
+		group.Go(func() error {
+			_, err := b.Build(ctx, name)
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // Build returns the paths of a tool's programs by their names, after building them when the cache does not have them.
@@ -91,7 +113,7 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 		return err
 	}
 	start := time.Now()
-	b.builder.logf("building %s %s from Go modules (%s)", recipe.Name, recipe.Version, b.builder.Estimate(recipe))
+	b.logf("building %s %s from Go modules (%s)", recipe.Name, recipe.Version, b.builder.Estimate(recipe))
 
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -165,13 +187,22 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 	if err := os.Rename(out, dir); err != nil && !isDir(dir) {
 		return err
 	}
-	took := time.Since(start).Round(time.Second)
-	b.builder.logf("built %s %s in %s", recipe.Name, recipe.Version, took)
-	return b.builder.record(recipe, took)
+	b.logf("built %s %s in %s", recipe.Name, recipe.Version, time.Since(start).Round(time.Second))
+	// How long it took beside another one says little of how long it takes.
+	return b.builder.record(recipe, (*log.used / time.Duration(runtime.NumCPU())).Round(time.Second))
+}
+
+// logf tells of a build, of which there may be several at a time.
+func (b *Batch) logf(format string, args ...any) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.builder.logf(format, args...)
 }
 
 // prepare makes the scratch folder before the batch's first build.
 func (b *Batch) prepare() error {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
 	if b.scratch != "" {
 		return nil
 	}
@@ -193,6 +224,8 @@ func (b *Batch) prepare() error {
 // goRoot is the folder of a Go release: the machine's own, where it is of that version, else one downloaded once for
 // the batch.
 func (b *Batch) goRoot(ctx context.Context, goCommand, version string, log buildLog) (string, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
 	if folder, ok := b.goRoots[version]; ok {
 		return folder, nil
 	}

@@ -52,6 +52,26 @@ func TestABatchKeepsAScratchFolderOfTheCallers(t *testing.T) {
 	}
 }
 
+func TestToolsAreBuiltSideBySideAndTheFirstFailureEndsAll(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOFLAGS", "")
+	cache := t.TempDir()
+	etcd := load(t, "etcd")
+	builder := Builder{Cache: cache}
+	if err := os.MkdirAll(builder.Dir(etcd), 0o755); err != nil { // it is there
+		t.Fatal(err)
+	}
+	batch := builder.Batch()
+	defer batch.Close()
+	if err := batch.BuildAll(t.Context(), "etcd"); err != nil {
+		t.Error(err)
+	}
+	err := batch.BuildAll(t.Context(), "etcd", "hugo", "tofu", "terragrunt")
+	if err == nil || !strings.HasPrefix(err.Error(), "build ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAFailedBuildShowsWhatTheGoCommandSaid(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOFLAGS", "")

@@ -7,18 +7,22 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"tazlab.net/castle/ci/base/redact"
 )
 
 // buildLog keeps what the go command says while a tool is built: hundreds of lines of downloads, of which a person wants
 // to see none, and maybe an error.
-type buildLog struct{ file *os.File }
+type buildLog struct {
+	file *os.File
+	used *time.Duration // of all cores together, by the commands so far
+}
 
 // openLog begins the log of a tool's build, beside the versions that were built, in place of that of the build before.
 func (b Builder) openLog(recipe Recipe) (buildLog, error) {
 	file, err := os.Create(filepath.Join(b.Cache, recipe.Name, "build.log"))
-	return buildLog{file}, err
+	return buildLog{file: file, used: new(time.Duration)}, err
 }
 
 func (l buildLog) close() { _ = l.file.Close() }
@@ -29,7 +33,11 @@ func (l buildLog) output(command *exec.Cmd) (string, error) {
 	fmt.Fprintf(log, "$ %s\n", strings.Join(command.Args, " "))
 	var stdout, stderr strings.Builder
 	command.Stdout, command.Stderr = &stdout, io.MultiWriter(&stderr, log)
-	if err := command.Run(); err != nil {
+	err := command.Run()
+	if state := command.ProcessState; state != nil {
+		*l.used += state.UserTime() + state.SystemTime()
+	}
+	if err != nil {
 		return "", fmt.Errorf("go %s: %w\n%s\nall of its output is in %s", command.Args[1], err, lastLines(withoutDownloads(stderr.String()), 20), l.file.Name())
 	}
 	return stdout.String(), nil
