@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/base/findings"
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/sitecheck"
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
 
@@ -65,7 +65,7 @@ func newCheckCommand() *cobra.Command {
 	return command
 }
 
-func writeReport(name string, report findings.Report) error {
+func writeReport(name string, report sitecheck.Report) error {
 	text, err := rendering.JSON(report)
 	if err != nil {
 		return err

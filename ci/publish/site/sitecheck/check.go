@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/base/findings"
+
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 )
 
 // Options say what to check.
@@ -32,14 +34,14 @@ type Options struct {
 
 // Check reads the site and returns all its findings at once. An error means that the site could not be read, or that the
 // options make no sense; findings are no error.
-func Check(ctx context.Context, options Options) (findings.Report, error) {
-	ignored, err := findings.ParseIgnore(options.Ignore)
+func Check(ctx context.Context, options Options) (Report, error) {
+	ignored, err := findings.ParseIgnore(options.Ignore, rules.Names())
 	if err != nil {
-		return findings.Report{}, err
+		return Report{}, err
 	}
 	site, err := openSite(options.Dir, options.BaseURL)
 	if err != nil {
-		return findings.Report{}, err
+		return Report{}, err
 	}
 
 	readable := slices.DeleteFunc(slices.Clone(site.Files), func(file string) bool { return readerOf(file) == nil })
@@ -53,10 +55,10 @@ func Check(ctx context.Context, options Options) (findings.Report, error) {
 		return nil
 	})
 	if err != nil {
-		return findings.Report{}, err
+		return Report{}, err
 	}
 
-	report := findings.Report{}
+	report := Report{}
 	var found []findings.Finding
 	documents := make(map[string]*document)
 	for _, document := range checked {
@@ -74,10 +76,10 @@ func Check(ctx context.Context, options Options) (findings.Report, error) {
 		found = append(found, document.findings...)
 	}
 	if !site.files["index.html"] {
-		found = append(found, findings.Finding{File: "index.html", Line: 1, Rule: findings.NoIndex, Cause: "/",
+		found = append(found, findings.Finding{File: "index.html", Line: 1, Rule: rules.NoIndex, Cause: "/",
 			Message: "the site has no home page: build it, or name the folder that holds index.html"})
 	}
-	report.Take(found, options.Strict, ignored, options.Baseline)
+	report.Take(found, rules.Severity(options.Strict), ignored, options.Baseline)
 	return report, nil
 }
 
@@ -117,7 +119,7 @@ func (d *document) checkAnchors(documents map[string]*document) {
 			continue
 		}
 		if _, exists := target.ids[anchor.fragment]; !exists {
-			d.add(anchor.line, findings.MissingAnchor, "/"+anchor.file+"#"+anchor.fragment, "%s: nothing in %s has the id %q; correct the link or add the id",
+			d.add(anchor.line, rules.MissingAnchor, "/"+anchor.file+"#"+anchor.fragment, "%s: nothing in %s has the id %q; correct the link or add the id",
 				anchor.quoted, anchor.file, anchor.fragment)
 		}
 	}

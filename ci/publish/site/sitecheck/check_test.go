@@ -12,11 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
+
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/site/builtsite"
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
@@ -34,12 +35,12 @@ func TestGoldenSites(t *testing.T) {
 }
 
 // everyFinding is a report that groups nothing: each finding with its severity, its rule and, after a colon, its cause.
-func everyFinding(report findings.Report) string {
+func everyFinding(report Report) string {
 	var text strings.Builder
 	for _, f := range report.Findings {
 		fmt.Fprintf(&text, "%s:%d: %s: %s [%s: %s]\n", f.File, f.Line, f.Severity, f.Message, f.Rule, f.Cause)
 	}
-	fmt.Fprintln(&text, report.Summary())
+	fmt.Fprintln(&text, report.Summary(report.checked()))
 	return text.String()
 }
 
@@ -59,11 +60,11 @@ func goldenOptions(comment string) Options {
 }
 
 func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
-	source, err := parser.ParseFile(token.NewFileSet(), "findings/rules.go", nil, 0)
+	source, err := parser.ParseFile(token.NewFileSet(), "rules/rules.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rules []string
+	var named []string
 	ast.Inspect(source, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok || spec.Type != nil {
@@ -77,7 +78,7 @@ func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules = append(rules, rule)
+		named = append(named, rule)
 		archive, err := txtar.ParseFile(filepath.Join("testdata", rule+".txtar"))
 		if err != nil {
 			t.Errorf("rule %s has no golden site: %v", rule, err)
@@ -88,9 +89,9 @@ func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
 		}
 		return true
 	})
-	slices.Sort(rules)
-	if len(rules) == 0 || !slices.Equal(rules, findings.Names()) {
-		t.Fatalf("rules\n%q\nthose with a severity\n%q", rules, findings.Names())
+	slices.Sort(named)
+	if len(named) == 0 || !slices.Equal(named, rules.Names()) {
+		t.Fatalf("rules\n%q\nthose with a severity\n%q", named, rules.Names())
 	}
 }
 
@@ -106,7 +107,7 @@ func TestTheReportIsReadByProgramsToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var decoded findings.Report
+	var decoded Report
 	if err := json.Unmarshal([]byte(encoded), &decoded); err != nil {
 		t.Fatal(err)
 	}

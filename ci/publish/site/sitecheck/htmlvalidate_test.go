@@ -14,38 +14,40 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/findings"
+
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
 // confirmedBy are html-validate's names for what our rules of HTML find.
 var confirmedBy = map[string][]string{
-	findings.BlockInP:        {"close-order", "element-permitted-content"},
-	findings.DuplicateAttr:   {"no-dup-attr"},
-	findings.DuplicateID:     {"no-dup-id", "valid-id"},
-	findings.HeadingOrder:    {"heading-level"},
-	findings.ImgAlt:          {"wcag/h37"},
-	findings.Misnested:       {"close-order"},
-	findings.Nesting:         {"element-permitted-content", "element-permitted-parent"},
-	findings.NoDoctype:       {"missing-doctype", "doctype-html", "parser-error"},
-	findings.NoLang:          {"element-required-attributes"},
-	findings.NoTitle:         {"empty-title", "element-required-content"},
-	findings.ObsoleteElement: {"deprecated"},
-	findings.StrayEndTag:     {"close-order", "void-content"},
-	findings.Unclosed:        {"close-order", "no-implicit-close", "no-self-closing", "parser-error"},
-	findings.UnknownElement:  {"element-name", "no-unknown-elements"},
+	rules.BlockInP:        {"close-order", "element-permitted-content"},
+	rules.DuplicateAttr:   {"no-dup-attr"},
+	rules.DuplicateID:     {"no-dup-id", "valid-id"},
+	rules.HeadingOrder:    {"heading-level"},
+	rules.ImgAlt:          {"wcag/h37"},
+	rules.Misnested:       {"close-order"},
+	rules.Nesting:         {"element-permitted-content", "element-permitted-parent"},
+	rules.NoDoctype:       {"missing-doctype", "doctype-html", "parser-error"},
+	rules.NoLang:          {"element-required-attributes"},
+	rules.NoTitle:         {"empty-title", "element-required-content"},
+	rules.ObsoleteElement: {"deprecated"},
+	rules.StrayEndTag:     {"close-order", "void-content"},
+	rules.Unclosed:        {"close-order", "no-implicit-close", "no-self-closing", "parser-error"},
+	rules.UnknownElement:  {"element-name", "no-unknown-elements"},
 }
 
 // elementNamed are the rules whose findings html-validate must confirm about the very element.
-var elementNamed = []string{findings.Misnested, findings.Nesting, findings.ObsoleteElement, findings.StrayEndTag, findings.Unclosed, findings.UnknownElement}
+var elementNamed = []string{rules.Misnested, rules.Nesting, rules.ObsoleteElement, rules.StrayEndTag, rules.Unclosed, rules.UnknownElement}
 
 // unknowable are the rules of what a checker of single pages cannot know: the site around the page, its feeds, its bytes.
 var unknowable = []string{
-	findings.BrokenLink, findings.Encoding, findings.ForeignRequest, findings.LinkCase, findings.MissingAnchor, findings.NoIndex, findings.RedirectedLink,
-	findings.Translation, findings.TranslationLang, findings.XML, findings.XMLMissingFields,
+	rules.BrokenLink, rules.Encoding, rules.ForeignRequest, rules.LinkCase, rules.MissingAnchor, rules.NoIndex, rules.RedirectedLink,
+	rules.Translation, rules.TranslationLang, rules.XML, rules.XMLMissingFields,
 }
 
 // TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind keeps our rules of HTML from being stricter than those of a checker that many
@@ -55,8 +57,8 @@ func TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind(t *testing.T) {
 	for rule := range confirmedBy {
 		covered = append(covered, rule)
 	}
-	if covered = append(covered, unknowable...); len(covered) != len(findings.Names()) {
-		t.Errorf("%d of %d rules are compared or unknowable", len(covered), len(findings.Names()))
+	if covered = append(covered, unknowable...); len(covered) != len(rules.Names()) {
+		t.Errorf("%d of %d rules are compared or unknowable", len(covered), len(rules.Names()))
 	}
 	checker := newHTMLValidate(t)
 	dir := sitetest.New(t, htmlCases(t))

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tazlab.net/castle/ci/base/findings"
+
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 )
 
 // attribute is a name and an unescaped value; both are valid until the next token is read.
@@ -50,7 +52,7 @@ func readPage(resolver *resolver, document *document, content []byte) {
 		nextLine:   1,
 	}
 	if at := invalidUTF8(content); at >= 0 {
-		p.add(1+bytes.Count(content[:at], []byte("\n")), findings.Encoding, "a byte that is not UTF-8", "a byte that is not UTF-8: save the source as UTF-8")
+		p.add(1+bytes.Count(content[:at], []byte("\n")), rules.Encoding, "a byte that is not UTF-8", "a byte that is not UTF-8: save the source as UTF-8")
 	}
 	for p.token() {
 	}
@@ -81,7 +83,7 @@ func (p *page) token() bool {
 	switch kind {
 	case html.ErrorToken:
 		if err := p.tokens.Err(); !errors.Is(err, io.EOF) || len(bytes.TrimSpace(raw)) > 0 {
-			p.add(p.line, findings.Unclosed, "a tag at the end of the page", "the page ends inside a tag: complete it")
+			p.add(p.line, rules.Unclosed, "a tag at the end of the page", "the page ends inside a tag: complete it")
 		}
 		return false
 	case html.DoctypeToken:
@@ -125,7 +127,7 @@ func (p *page) startTag(raw []byte, selfClosing bool) {
 		p.attributes = append(p.attributes, a)
 	}
 	if repeated != "" {
-		p.add(p.line, findings.DuplicateAttr, "<"+name+" "+repeated+">", "<%s> has the attribute %q twice and browsers drop the second: keep one", name, repeated)
+		p.add(p.line, rules.DuplicateAttr, "<"+name+" "+repeated+">", "<%s> has the attribute %q twice and browsers drop the second: keep one", name, repeated)
 	}
 	foreign := p.tree.inForeign()
 	if foreign || name == "noscript" {
@@ -239,9 +241,9 @@ func (p *page) readID(name string, value []byte) {
 	first, taken := p.ids[id]
 	switch {
 	case id == "" || strings.ContainsAny(id, " \t\r\n\f"):
-		p.add(p.line, findings.DuplicateID, "malformed <"+name+" id>", "<%s id=%q>: an id is at least one character and no white space", name, id)
+		p.add(p.line, rules.DuplicateID, "malformed <"+name+" id>", "<%s id=%q>: an id is at least one character and no white space", name, id)
 	case taken:
-		p.add(p.line, findings.DuplicateID, "<"+name+" id>", "<%s id=%q>: line %d has this id already; a link finds only the first, so rename one", name, id, first)
+		p.add(p.line, rules.DuplicateID, "<"+name+" id>", "<%s id=%q>: line %d has this id already; a link finds only the first, so rename one", name, id, first)
 	default:
 		p.ids[id] = p.line
 	}
@@ -267,7 +269,7 @@ func (p *page) readElement(name string) {
 	case "img":
 		source, _ := p.attribute("src")
 		if _, present := p.attribute("alt"); !present && !p.isDecoration() && !p.isHidden() && !p.tree.top().hidden {
-			p.add(p.line, findings.ImgAlt, p.template("img"), "<img src=%q> has no alt: describe the image, or write alt=\"\" where it is decoration", findings.Cut(string(source), findings.WidestQuoted))
+			p.add(p.line, rules.ImgAlt, p.template("img"), "<img src=%q> has no alt: describe the image, or write alt=\"\" where it is decoration", findings.Cut(string(source), findings.WidestQuoted))
 		}
 	case "a":
 		if name, ok := p.attribute("name"); ok && len(name) > 0 {
@@ -279,7 +281,7 @@ func (p *page) readElement(name string) {
 		if headings[name] {
 			level := int(name[1] - '0')
 			if p.headingLevel > 0 && level > p.headingLevel+1 {
-				p.add(p.line, findings.HeadingOrder, fmt.Sprintf("<%s> after <h%d>", name, p.headingLevel), "<%s> follows <h%d>: a level is left out, use <h%d>", name, p.headingLevel, p.headingLevel+1)
+				p.add(p.line, rules.HeadingOrder, fmt.Sprintf("<%s> after <h%d>", name, p.headingLevel), "<%s> follows <h%d>: a level is left out, use <h%d>", name, p.headingLevel, p.headingLevel+1)
 			}
 			p.headingLevel = level
 		}
@@ -333,13 +335,13 @@ func (p *page) readLink() {
 // checkDocument reports what the whole page lacks.
 func (p *page) checkDocument() {
 	if !p.hasDoctype {
-		p.add(1, findings.NoDoctype, "no <!doctype html>", "the page does not begin with <!doctype html>: browsers fall back to the rules of 1998; put it first")
+		p.add(1, rules.NoDoctype, "no <!doctype html>", "the page does not begin with <!doctype html>: browsers fall back to the rules of 1998; put it first")
 	}
 	if !p.hasLanguage {
-		p.add(1, findings.NoLang, "no <html lang>", "the language is not declared: write <html lang=\"…\">")
+		p.add(1, rules.NoLang, "no <html lang>", "the language is not declared: write <html lang=\"…\">")
 	}
 	if !p.hasTitle {
-		p.add(1, findings.NoTitle, "no <title>", "the page has no title: write <title>…</title> into its head")
+		p.add(1, rules.NoTitle, "no <title>", "the page has no title: write <title>…</title> into its head")
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"path"
 	"strings"
 
+	"tazlab.net/castle/ci/base/findings"
+
 	"tazlab.net/castle/ci/publish/site/builtsite"
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
@@ -109,7 +111,7 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
 		if how == loads && from.element != "form" {
-			r.document.add(from.line, findings.BrokenLink, from.kind()+" without a file", "%s names no file: fill it in or leave it out", from.quote(""))
+			r.document.add(from.line, rules.BrokenLink, from.kind()+" without a file", "%s names no file: fill it in or leave it out", from.quote(""))
 		}
 		return destination{}
 	}
@@ -117,7 +119,7 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	switch {
 	case target.host != "":
 		if how == loads {
-			r.document.add(from.line, findings.ForeignRequest, target.host+" by "+from.kind(), "%s makes the browser ask %s: serve the file from this site",
+			r.document.add(from.line, rules.ForeignRequest, target.host+" by "+from.kind(), "%s makes the browser ask %s: serve the file from this site",
 				from.quote(string(value)), target.host)
 		}
 		return target
@@ -130,11 +132,11 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	}
 	r.document.links++
 	if r.anywhere && value[0] != '/' && value[0] != '#' && !bytes.Contains(value, []byte("://")) {
-		r.document.add(from.line, findings.BrokenLink, string(value),
+		r.document.add(from.line, rules.BrokenLink, string(value),
 			"%s is relative, but an error page is shown at any address: begin it with a slash", from.quote(string(value)))
 	}
 	if target.redirected && how == navigates {
-		r.document.add(from.line, findings.RedirectedLink, target.cause, "%s lacks its last slash and costs a redirect: add it",
+		r.document.add(from.line, rules.RedirectedLink, target.cause, "%s lacks its last slash and costs a redirect: add it",
 			from.quote(string(value)))
 	}
 	if target.fragment != "" && how == navigates {

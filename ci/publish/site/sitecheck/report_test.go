@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/findings"
+
 	"tazlab.net/castle/ci/base/rendering/renderingtest"
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
@@ -33,7 +35,7 @@ func themedSite(pages int) map[string]string {
 	return files
 }
 
-func check(t *testing.T, files map[string]string, options Options) findings.Report {
+func check(t *testing.T, files map[string]string, options Options) Report {
 	t.Helper()
 	options.Dir, options.BaseURL = sitetest.New(t, files), "https://example.org/"
 	report, err := Check(t.Context(), options)
@@ -47,7 +49,7 @@ func check(t *testing.T, files map[string]string, options Options) findings.Repo
 func TestAReportIsReadInEveryFormat(t *testing.T) {
 	report := check(t, themedSite(4), Options{
 		Ignore:   []string{"nesting:post-*"},
-		Baseline: findings.Baseline{findings.ImgAlt: {`<img class="logo">`: {"index.html": 1, "post-002/index.html": 2, "post-009/index.html": 1}}},
+		Baseline: findings.Baseline{rules.ImgAlt: {`<img class="logo">`: {"index.html": 1, "post-002/index.html": 2, "post-009/index.html": 1}}},
 	})
 	renderingtest.MustRead(t, "report", report)
 }

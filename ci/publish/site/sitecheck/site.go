@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/publish/site/builtsite"
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 )
 
 // site is the index of a built folder: what exists, by name.
@@ -78,7 +78,7 @@ func (r *resolver) resolve(page *url.URL, reference []byte) destination {
 func (s *site) resolve(page *url.URL, reference string) destination {
 	parsed, err := url.Parse(reference)
 	if err != nil {
-		return destination{rule: findings.BrokenLink, cause: reference, message: "is not a URL: correct it"}
+		return destination{rule: rules.BrokenLink, cause: reference, message: "is not a URL: correct it"}
 	}
 	switch strings.ToLower(parsed.Scheme) {
 	case "", "http", "https":
@@ -91,7 +91,7 @@ func (s *site) resolve(page *url.URL, reference string) destination {
 	}
 	name, inside := strings.CutPrefix(target.Path, s.Base.Path)
 	if !inside && target.Path+"/" != s.Base.Path && target.Path != "" {
-		return destination{rule: findings.BrokenLink, cause: target.Path,
+		return destination{rule: rules.BrokenLink, cause: target.Path,
 			message: fmt.Sprintf("leads outside the site, which is served at %s: put that path in front", s.Base.Path)}
 	}
 	if !inside {
@@ -119,11 +119,11 @@ func (s *site) find(name string) destination {
 		}
 		return destination{file: index, redirected: true}
 	case s.folders[folder]:
-		return destination{rule: findings.NoIndex, message: "leads to a folder without index.html: link to a page in it, or give it one"}
+		return destination{rule: rules.NoIndex, message: "leads to a folder without index.html: link to a page in it, or give it one"}
 	}
 	if real, exists := s.anyCase[strings.ToLower(folder)]; exists && real != folder {
-		return destination{rule: findings.LinkCase,
+		return destination{rule: rules.LinkCase,
 			message: fmt.Sprintf("differs from %s only in upper and lower case, which a web server tells apart: write it alike", real)}
 	}
-	return destination{rule: findings.BrokenLink, message: "leads to nothing in this site: correct the link or add the file"}
+	return destination{rule: rules.BrokenLink, message: "leads to nothing in this site: correct the link or add the file"}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 )
 
 // alternate is a page's link to itself in another language.
@@ -65,7 +65,7 @@ func (d *document) checkAlternates(documents map[string]*document, wanted []stri
 			return speaks(a.language, language)
 		})
 		if !found {
-			d.add(1, findings.Translation, "into "+language, "no translation into %q is named: translate the page, or link it with <link rel=alternate hreflang=%s>",
+			d.add(1, rules.Translation, "into "+language, "no translation into %q is named: translate the page, or link it with <link rel=alternate hreflang=%s>",
 				language, language)
 		}
 	}
@@ -77,11 +77,11 @@ func (d *document) checkAlternates(documents map[string]*document, wanted []stri
 		}
 		back := slices.ContainsFunc(target.alternates, func(a alternate) bool { return a.file == d.file || a.file == canonical })
 		if !back {
-			d.add(link.line, findings.Translation, "into "+link.language+", not named back", "%s is named as the translation into %q, but does not name this page back: link both ways",
+			d.add(link.line, rules.Translation, "into "+link.language+", not named back", "%s is named as the translation into %q, but does not name this page back: link both ways",
 				link.file, link.language)
 		}
 		if target.language != "" && !speaks(target.language, link.language) && !speaks(link.language, target.language) {
-			d.add(link.line, findings.TranslationLang, "into "+link.language+", declares "+target.language, "%s is named as the translation into %q, but declares the language %q: correct one of them",
+			d.add(link.line, rules.TranslationLang, "into "+link.language+", declares "+target.language, "%s is named as the translation into %q, but declares the language %q: correct one of them",
 				link.file, link.language, target.language)
 		}
 	}
@@ -105,7 +105,7 @@ func (d *document) checkCounterparts(site *site, documents map[string]*document,
 			exists = exists || speaks(top.language, language)
 		}
 		if !exists {
-			d.add(1, findings.Translation, "into "+language, "no counterpart in %q at %s: translate the page, or name its translation with <link rel=alternate hreflang=%s>",
+			d.add(1, rules.Translation, "into "+language, "no counterpart in %q at %s: translate the page, or name its translation with <link rel=alternate hreflang=%s>",
 				language, language+"/"+rest, language)
 		}
 	}

@@ -3,7 +3,7 @@ package sitecheck
 import (
 	"strings"
 
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 )
 
 // tree follows the open elements of a page and reports what is not closed, closed in the wrong order or in a place where it
@@ -71,9 +71,9 @@ func (t *tree) start(tag startTag) {
 	blockInParagraph := closesParagraph[name] && t.endParagraph(name, line)
 	switch {
 	case obsoleteElements[name]:
-		t.document.add(line, findings.ObsoleteElement, "<"+name+">", "<%s> is obsolete: use CSS or a current element", name)
+		t.document.add(line, rules.ObsoleteElement, "<"+name+">", "<%s> is obsolete: use CSS or a current element", name)
 	case !knownElements[name] && !strings.Contains(name, "-"):
-		t.document.add(line, findings.UnknownElement, "<"+name+">", "<%s> is no HTML element: correct the name", name)
+		t.document.add(line, rules.UnknownElement, "<"+name+">", "<%s> is no HTML element: correct the name", name)
 	case !blockInParagraph:
 		t.checkPlace(name, line, tag.interactive)
 	}
@@ -83,7 +83,7 @@ func (t *tree) start(tag startTag) {
 	}
 	if tag.selfClosing {
 		if !foreign {
-			t.document.add(line, findings.Unclosed, "<"+name+"/>", "<%s/> does not close itself in HTML: write <%s></%s>", name, name, name)
+			t.document.add(line, rules.Unclosed, "<"+name+"/>", "<%s/> does not close itself in HTML: write <%s></%s>", name, name, name)
 		}
 		return
 	}
@@ -134,7 +134,7 @@ func (t *tree) endParagraph(name string, line int) bool {
 			t.open = t.open[:i]
 			return false
 		}
-		t.document.add(line, findings.BlockInP, "<"+name+"> inside <p>", "<%s> inside the <p> of line %d: a paragraph holds text only; close it first",
+		t.document.add(line, rules.BlockInP, "<"+name+"> inside <p>", "<%s> inside the <p> of line %d: a paragraph holds text only; close it first",
 			name, t.open[i].line)
 		return true
 	}
@@ -157,17 +157,17 @@ func (t *tree) pop(last int, tag string, line int) {
 		}
 		t.unclosed[inner.name] = len(t.document.findings)
 		if tag == "" {
-			t.document.add(inner.line, findings.Unclosed, "<"+inner.name+"> at the end of the page", "<%s> is still open at the end of the page: close it", inner.name)
+			t.document.add(inner.line, rules.Unclosed, "<"+inner.name+"> at the end of the page", "<%s> is still open at the end of the page: close it", inner.name)
 			continue
 		}
-		t.document.add(inner.line, findings.Unclosed, "<"+inner.name+"> at the "+tag, "<%s> is still open at the %s of line %d: close it before", inner.name, tag, line)
+		t.document.add(inner.line, rules.Unclosed, "<"+inner.name+"> at the "+tag, "<%s> is still open at the %s of line %d: close it before", inner.name, tag, line)
 	}
 	t.open = t.open[:last]
 }
 
 func (t *tree) end(name string, line int) {
 	if voidElements[name] && !t.inForeign() {
-		t.document.add(line, findings.StrayEndTag, "</"+name+">", "</%s>: this element has no end tag; remove it", name)
+		t.document.add(line, rules.StrayEndTag, "</"+name+">", "</%s>: this element has no end tag; remove it", name)
 		return
 	}
 	for i := len(t.open) - 1; i >= 0; i-- {
@@ -191,18 +191,18 @@ func (t *tree) stray(name string, line int) {
 	if index, ok := t.unclosed[name]; ok {
 		delete(t.unclosed, name)
 		finding := &t.document.findings[index]
-		finding.Rule = findings.Misnested
+		finding.Rule = rules.Misnested
 		finding.Cause = "<" + name + ">"
 		finding.Message = "<" + name + "> is closed after the element around it: close the inner one first"
 		return
 	}
 	if name == "p" && t.paragraph.by != "" {
-		t.document.add(t.paragraph.endedAt, findings.BlockInP, "<"+t.paragraph.by+"> inside <p>",
+		t.document.add(t.paragraph.endedAt, rules.BlockInP, "<"+t.paragraph.by+"> inside <p>",
 			"<%s> inside the <p> of line %d: a paragraph holds text only; close it first", t.paragraph.by, t.paragraph.line)
 		t.paragraph.by = ""
 		return
 	}
-	t.document.add(line, findings.StrayEndTag, "</"+name+">", "</%s> closes nothing: remove it, or open <%s> where it belongs", name, name)
+	t.document.add(line, rules.StrayEndTag, "</"+name+">", "</%s> closes nothing: remove it, or open <%s> where it belongs", name, name)
 }
 
 // finish ends the page.
@@ -214,7 +214,7 @@ func (t *tree) finish() {
 // checkPlace reports at most one reason why an element may not be where it is.
 func (t *tree) checkPlace(name string, line int, isInteractive bool) {
 	misplaced := func(where, format string, arguments ...any) {
-		t.document.add(line, findings.Nesting, "<"+name+"> "+where, format, arguments...)
+		t.document.add(line, rules.Nesting, "<"+name+"> "+where, format, arguments...)
 	}
 	parent := t.top().name
 	if allowed, limited := parents[name]; limited && !allowed[parent] && (parent != "" || name != "head" && name != "body" && name != "title") {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"tazlab.net/castle/ci/publish/site/sitecheck/findings"
+	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 )
 
 // required are the elements a feed or sitemap is useless without, as paths from the root. Sources: RSS 2.0, RFC 4287,
@@ -42,7 +42,7 @@ func readXML(resolver *resolver, document *document, content []byte) {
 			if syntax := (*xml.SyntaxError)(nil); errors.As(err, &syntax) {
 				reason = syntax.Msg
 			}
-			document.add(line, findings.XML, reason, "not well-formed: %s; mend the template", reason)
+			document.add(line, rules.XML, reason, "not well-formed: %s; mend the template", reason)
 			return
 		}
 		switch token := token.(type) {
@@ -64,7 +64,7 @@ func readXML(resolver *resolver, document *document, content []byte) {
 			if reference := strings.TrimSpace(text.String()); follows && reference != "" {
 				target := references.follow(source{element: name, line: line}, []byte(reference), navigates)
 				if name == "loc" && target.host != "" {
-					document.add(line, findings.BrokenLink, "<loc> at "+target.host, "<loc>%s</loc> is not at %s: build the site with its own base URL",
+					document.add(line, rules.BrokenLink, "<loc> at "+target.host, "<loc>%s</loc> is not at %s: build the site with its own base URL",
 						reference, resolver.site.Base)
 				}
 			}
@@ -76,12 +76,12 @@ func readXML(resolver *resolver, document *document, content []byte) {
 		}
 	}
 	if root == "" {
-		document.add(1, findings.XML, "empty file", "the file is empty: give it content or do not publish it")
+		document.add(1, rules.XML, "empty file", "the file is empty: give it content or do not publish it")
 		return
 	}
 	for _, path := range required[root] {
 		if !seen[path] {
-			document.add(1, findings.XMLMissingFields, path, "%s is missing: add it to the template", path)
+			document.add(1, rules.XMLMissingFields, path, "%s is missing: add it to the template", path)
 		}
 	}
 }

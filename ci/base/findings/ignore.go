@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// IgnoreList are the findings that a site's author does not want to hear of.
+// IgnoreList are the findings that an author does not want to hear of.
 type IgnoreList []ignored
 
 type ignored struct {
@@ -15,14 +16,14 @@ type ignored struct {
 	pattern *regexp.Regexp // nil for the whole rule
 }
 
-// ParseIgnore reads the entries "rule" and "rule:pattern". Its error names all mistakes.
-func ParseIgnore(entries []string) (IgnoreList, error) {
+// ParseIgnore reads the entries "rule" and "rule:pattern" of a check that has these rules. Its error names all mistakes.
+func ParseIgnore(entries, rules []string) (IgnoreList, error) {
 	var list IgnoreList
 	var mistakes []error
 	for _, entry := range entries {
 		rule, pattern, narrowed := strings.Cut(entry, ":")
-		if severities[rule] == "" {
-			mistakes = append(mistakes, fmt.Errorf("ignore %q: %q is no rule; want one of %s", entry, rule, strings.Join(Names(), ", ")))
+		if !slices.Contains(rules, rule) {
+			mistakes = append(mistakes, fmt.Errorf("ignore %q: %q is no rule; want one of %s", entry, rule, strings.Join(rules, ", ")))
 			continue
 		}
 		if narrowed && pattern == "" {
@@ -38,8 +39,8 @@ func ParseIgnore(entries []string) (IgnoreList, error) {
 	return list, errors.Join(mistakes...)
 }
 
-// glob is a pattern in which * stands for any characters and ? for one. A slash is no border, unlike in path.Match: a site's
-// folders are nested, and a cause is no path.
+// glob is a pattern in which * stands for any characters and ? for one. A slash is no border, unlike in path.Match: folders
+// are nested, and a cause is no path.
 func glob(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern)) + `$`)
 }

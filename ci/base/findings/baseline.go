@@ -9,7 +9,7 @@ import (
 	"tazlab.net/castle/ci/base/rendering"
 )
 
-// Baseline are the findings that a site had when it was written, counted by rule, cause and file. Lines are not in it: in a
+// Baseline are the findings that there were when it was written, counted by rule, cause and file. Lines are not in it: in a
 // minified page a changed word moves everything. Nor are the hashes in names, which change with the content.
 //
 // Its file is JSON with sorted keys, a line for each file, so that a version control system shows what came and went.

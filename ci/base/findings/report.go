@@ -1,3 +1,5 @@
+// Package findings is what a check found, as it is reported: findings with a rule and a place, groups of those with one cause,
+// and which of them are left out because they are ignored or known.
 package findings
 
 import (
@@ -10,9 +12,19 @@ import (
 	"tazlab.net/castle/ci/base/rendering"
 )
 
+// Severity says what a finding means for what is checked.
+type Severity string
+
+const (
+	// Error breaks it, and fails the check.
+	Error Severity = "error"
+	// Warning is worth a look.
+	Warning Severity = "warning"
+)
+
 // Finding is one thing to mend.
 type Finding struct {
-	File     string   `json:"file"` // relative to the site's folder, with slashes
+	File     string   `json:"file"` // relative to the folder that is checked, with slashes
 	Line     int      `json:"line"` // from 1; a minified page is often one line, so the message quotes what it is about
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
@@ -20,11 +32,10 @@ type Finding struct {
 	Message  string   `json:"message"` // what is wrong and how to mend it
 }
 
-// Report is the result of a check. Findings are sorted by file, line, rule and message; two checks of the same folder give the
-// same report. Its JSON form is part of the interface: fields are added, never renamed.
+// Report is the result of a check, to be embedded into the check's own, which says what was looked at. Findings are sorted by
+// file, line, rule and message; two checks of the same folder give the same report. Its JSON form is part of the interface:
+// fields are added, never renamed.
 type Report struct {
-	Pages    int `json:"pages"` // HTML files read
-	Links    int `json:"links"` // references resolved inside the site
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	// Ignored and Known are findings that the options left out, Known those of the baseline.
@@ -37,7 +48,7 @@ type Report struct {
 }
 
 // Take takes the findings over: all but those that are left out.
-func (r *Report) Take(findings []Finding, strict bool, ignored IgnoreList, baseline Baseline) {
+func (r *Report) Take(findings []Finding, severity func(rule string) Severity, ignored IgnoreList, baseline Baseline) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),
@@ -52,7 +63,7 @@ func (r *Report) Take(findings []Finding, strict bool, ignored IgnoreList, basel
 	r.Known = len(kept) - len(r.Findings)
 	for i := range r.Findings {
 		finding := &r.Findings[i]
-		finding.Severity = severity(finding.Rule, strict)
+		finding.Severity = severity(finding.Rule)
 		if finding.Severity == Error {
 			r.Errors++
 		} else {
@@ -62,8 +73,8 @@ func (r *Report) Take(findings []Finding, strict bool, ignored IgnoreList, basel
 	r.Groups = groups(r.Findings)
 }
 
-// Text is the report for a person: each group with its examples, and a last line that counts.
-func (r Report) Text() string {
+// Text is the report for a person: each group with its examples, and a last line that counts what was checked and found.
+func (r Report) Text(checked string) string {
 	var text strings.Builder
 	findings, files := 0, 0 // the columns' widths
 	for _, group := range r.Groups {
@@ -78,14 +89,14 @@ func (r Report) Text() string {
 		}
 	}
 	text.WriteString(r.stale())
-	fmt.Fprintln(&text, r.Summary())
+	fmt.Fprintln(&text, r.Summary(checked))
 	return text.String()
 }
 
 // Markdown is the report for GitHub's job summary.
-func (r Report) Markdown() string {
+func (r Report) Markdown(checked string) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "### %s\n", r.Summary())
+	fmt.Fprintf(&text, "### %s\n", r.Summary(checked))
 	if stale := r.stale(); stale != "" {
 		text.WriteString("\n" + stale)
 	}
@@ -103,10 +114,9 @@ func (r Report) Markdown() string {
 	return text.String()
 }
 
-// Summary is the report in a line.
-func (r Report) Summary() string {
-	summary := fmt.Sprintf("%s, %s checked: %s, %s", rendering.Count(r.Pages, "page"), rendering.Count(r.Links, "link"),
-		rendering.Count(r.Errors, "error"), rendering.Count(r.Warnings, "warning"))
+// Summary is the report in a line, which begins with what was checked, such as "2 pages, 1 link".
+func (r Report) Summary(checked string) string {
+	summary := fmt.Sprintf("%s checked: %s, %s", checked, rendering.Count(r.Errors, "error"), rendering.Count(r.Warnings, "warning"))
 	if r.Known > 0 {
 		summary += fmt.Sprintf(", %d in the baseline", r.Known)
 	}
