@@ -27,13 +27,13 @@ var rooms = map[string][]string{
 	"base":    nil,
 	"publish": nil,
 	"cluster": nil,
+	"factory": {"cluster", ".."}, // of a cluster its description alone, see below; and the template
 	"setup":   nil,
 	"sandbox": {"cluster"},          // it plays what a description says
 	"demo":    {"setup", "publish"}, // it starts an engine and reads publish's report
-	"factory": {"cluster", ".."},    // of a cluster its description alone, see below; and the template
 	"bench":   {"publish", "cluster", "sandbox", "test"},
 	"test":    {"publish", "cluster", "setup", "bench"},
-	"cmd":     {"publish", "cluster", "setup", "sandbox", "demo", "factory"},
+	"cmd":     {"publish", "cluster", "factory", "setup", "sandbox", "demo"},
 }
 
 // verbs are what a person asks for. They share what stands beside them, and know nothing of each other.

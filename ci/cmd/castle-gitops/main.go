@@ -16,6 +16,6 @@ const gitTokenVariable = "CASTLE_GIT_TOKEN"
 func main() {
 	redact.Add(os.Getenv(gitTokenVariable))
 	cli.Main(cli.Root("castle-gitops", "What is done with a GitOps repository as a whole; it runs inside castle's containers",
-		newRepoCommand(),
+		newCheckCommand(), newRepoCommand(),
 	))
 }
