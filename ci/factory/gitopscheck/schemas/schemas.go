@@ -138,9 +138,16 @@ func sorted(problems []Problem) []Problem {
 	return problems
 }
 
-// AddAll takes all CustomResourceDefinitions in files.
+// AddAll takes all CustomResourceDefinitions in files, also those in a list, as `kubectl get crds -o yaml` writes one.
 func (s *Set) AddAll(files *manifests.Files, from string) {
 	for _, document := range files.Of("apiextensions.k8s.io", "CustomResourceDefinition") {
 		s.Add(document.Object, from)
+	}
+	for _, list := range files.Of("", "List") {
+		for _, item := range manifests.List(list.Object, "items") {
+			if object, is := item.(map[string]any); is {
+				s.Add(object, from)
+			}
+		}
 	}
 }

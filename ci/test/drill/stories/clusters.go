@@ -9,6 +9,8 @@ const (
 	layers     = "cluster/layers"
 	hypervisor = "cluster/hypervisor"
 	teardown   = "cluster/teardown"
+
+	gitopscheck = "factory/gitopscheck"
 )
 
 // whole is a cluster's life through five faults, which belong to several stories.
@@ -89,7 +91,7 @@ var clusters = []Story{
 
 	{"slow-uplink", "deadlines follow what is being pulled, and that is said", nil},
 	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", nil},
-	{"crd-with-cr", "custom resources beside their definitions in one Kustomization are found before a cluster fails on them", nil},
-	{"heavy-gate", "heavy charts stand in no gate that the rest waits for", nil},
-	{"wrong-port", "an app's way from Ingress to container port is followed before it is deployed", nil},
+	{"crd-with-cr", "custom resources beside the chart that defines them are found before a cluster fails on them", in(gitopscheck, "TestCustomResourcesBesideTheirChartAreFound")},
+	{"heavy-gate", "a heavy chart in a gate that the rest waits for is found", in(gitopscheck, "TestAHeavyChartInAGateIsFound")},
+	{"wrong-port", "an app's way from Ingress to container port is followed before it is deployed", in(gitopscheck, "TestARouteThatEndsNowhereIsFound")},
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+
+	"dagger/castle/internal/dagger"
+)
+
+// CheckGitops looks for what would keep a cluster from getting what a GitOps
+// repository says that Flux follows: folders that kustomize cannot build, objects
+// that do not fit their schema, custom resources that their own chart has to
+// define first, Kustomizations that wait for each other or for nothing, images
+// without a tag that stays, Secrets in clear, routes that end nowhere, and more.
+//
+// Everything is built as Flux builds it, and nothing is fetched. An error fails
+// the call; all of them are told at once, with file, line and what to do.
+//
+// +check
+func (m *Castle) CheckGitops(
+	ctx context.Context,
+	// The GitOps repository's working tree (a path), or a Git URL with a ref.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	source *dagger.Directory,
+	// A folder of it, such as clusters/production: only the Kustomizations there,
+	// and what they apply, are looked at.
+	// +optional
+	path string,
+	// A folder with CustomResourceDefinitions that the repository does not have,
+	// such as a cluster's own (kubectl get crds -o yaml).
+	// +optional
+	crds *dagger.Directory,
+	// What to leave out: a rule (chart-range), or a rule and a pattern for the
+	// cause or the file as the report shows them (plain-secret:test/*).
+	// +optional
+	ignore []string,
+	// What is known and fails no more: the file that gitops-baseline gives.
+	// +optional
+	baseline *dagger.File,
+	// A cluster that is asked as well what it would say to the objects, by a dry
+	// run that changes nothing there (file:PATH).
+	// +optional
+	kubeconfig *dagger.Secret,
+	// How the report is written.
+	// +default="TEXT"
+	format Format,
+) (_ string, err error) {
+	defer ended("check-gitops", format, &err)
+	container, args, err := m.gitopsCheck(source, path, crds, ignore)
+	if err != nil {
+		return "", err
+	}
+	if baseline != nil {
+		container = container.WithMountedFile("/baseline.json", baseline)
+		args = append(args, "--baseline=/baseline.json")
+	}
+	if kubeconfig != nil {
+		container = uncached(container.WithMountedSecret("/kubeconfig", kubeconfig))
+		args = append(args, "--kubeconfig=/kubeconfig")
+	}
+	text, err := container.WithExec(append(args, "--format="+string(format))).Stdout(ctx)
+	return text, plain(err)
+}
+
+// GitopsBaseline is what check-gitops finds today, for its --baseline: only what
+// is new fails then. `dagger call gitops-baseline export --path baseline.json`.
+func (m *Castle) GitopsBaseline(
+	ctx context.Context,
+	// The GitOps repository's working tree (a path), or a Git URL with a ref.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	source *dagger.Directory,
+	// A folder of it, as for check-gitops.
+	// +optional
+	path string,
+	// A folder with definitions, as for check-gitops.
+	// +optional
+	crds *dagger.Directory,
+	// What to leave out, as for check-gitops.
+	// +optional
+	ignore []string,
+) (*dagger.File, error) {
+	container, args, err := m.gitopsCheck(source, path, crds, ignore)
+	if err != nil {
+		return nil, err
+	}
+	file, err := container.WithExec(append(args, "--write-baseline="+made+".json")).File(made + ".json").Sync(ctx)
+	return file, plain(err)
+}
+
+// gitopsCheck is the container with the repository, and the command that checks
+// it.
+func (m *Castle) gitopsCheck(source *dagger.Directory, path string, crds *dagger.Directory, ignore []string) (*dagger.Container, []string, error) {
+	container, err := m.container(gitopsProgram)
+	if err != nil {
+		return nil, nil, err
+	}
+	container = container.WithMountedDirectory("/repository", source)
+	args := []string{gitopsProgram, "check", "--repository=/repository", "--path=" + path}
+	if crds != nil {
+		container = container.WithMountedDirectory("/crds", crds)
+		args = append(args, "--crds=/crds")
+	}
+	for _, entry := range ignore {
+		args = append(args, "--ignore="+entry)
+	}
+	return container, args, nil
+}
