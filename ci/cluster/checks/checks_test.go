@@ -22,6 +22,16 @@ func TestNothingIsWrongWhereNothingIs(t *testing.T) {
 	}
 }
 
+// twoHosts has a second Proxmox node, on which one node of the cluster shall stand; templates stands in the place of the template.
+func twoHosts(templates string, more func(*world)) func(*world) {
+	return func(w *world) {
+		w.text = []string{"vmID: 424, host: proxmox", "vmID: 424, host: pve9", "template: 900", templates}
+		w.proxmox.Nodes = append(w.proxmox.Nodes, proxmox.Node{Name: "pve9"})
+		w.guests[0].Disks = []proxmox.Disk{{Interface: "scsi0", Volume: "local-lvm:base-900-disk-0", Bytes: gib}}
+		more(w)
+	}
+}
+
 // Each story spoils one thing, and says which rows tell of it. No other row fails.
 func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 	type told struct {
@@ -88,15 +98,30 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			"Proxmox storage":    {Failed, "must not see it", "Datastore.Audit"}, "Proxmox bridge": {NotChecked, "see Proxmox privileges", ""},
 			"Proxmox template": {NotChecked, "see Proxmox privileges", ""}, "Proxmox VM ids": {NotChecked, "see Proxmox privileges", ""},
 			"network addresses": {NotChecked, "see Proxmox privileges", ""}}},
-		"a host that there is not": {yaml("vmID: 424, host: proxmox", "vmID: 424, host: pve9"), map[string]told{
+		"a host that there is not": {twoHosts("templates: {proxmox: 900, pve9: 909}", func(w *world) { w.proxmox.Nodes = w.proxmox.Nodes[:1] }), map[string]told{
 			"Proxmox hosts":    {Failed, "there is no Proxmox node pve9, but proxmox", "host of blue-worker-1"},
-			"Proxmox template": {Failed, "the template 900 is on proxmox, and blue-worker-1 shall stand elsewhere", "host: proxmox"}}},
-		"a host that is off": {func(w *world) {
-			w.text = []string{"vmID: 424, host: proxmox", "vmID: 424, host: pve9"}
-			w.proxmox.Nodes = append(w.proxmox.Nodes, proxmox.Node{Name: "pve9", Offline: true})
-		}, map[string]told{
-			"Proxmox hosts":    {Failed, "the Proxmox node pve9 is offline", "switch it on"},
-			"Proxmox template": {Failed, "shall stand elsewhere", "host: proxmox"}}},
+			"Proxmox template": {Failed, "there is no VM 909 to be cloned", "proxmox.templates"}}},
+		"a host that is off": {twoHosts("templates: {proxmox: 900, pve9: 909}", func(w *world) {
+			w.proxmox.Nodes[1].Offline = true
+			w.guests = append(w.guests, proxmox.Guest{Template: true, VM: proxmox.VM{ID: 909, Name: "talos", Node: "pve9"}})
+		}), map[string]told{
+			"Proxmox hosts": {Failed, "the Proxmox node pve9 is offline", "switch it on"}}},
+		"a template on each host": {twoHosts("templates: {proxmox: 900, pve9: 909}", func(w *world) {
+			w.guests = append(w.guests, proxmox.Guest{Template: true, VM: proxmox.VM{ID: 909, Name: "talos", Node: "pve9"}})
+		}), map[string]told{"Proxmox template": {OK, "900 (talos) on proxmox, 909 (talos) on pve9", ""}}},
+		"a template on another host than the one that is written": {twoHosts("templates: {proxmox: 900, pve9: 909}", func(w *world) {
+			w.guests = append(w.guests, proxmox.Guest{Template: true, VM: proxmox.VM{ID: 909, Name: "talos", Node: "proxmox"}})
+		}), map[string]told{
+			"Proxmox template": {Failed, "the template 909 is on proxmox, and blue-worker-1 would be cloned from it on another Proxmox node", "below proxmox.templates"}}},
+		"one template for all hosts, on shared storage": {twoHosts("template: 900\n  templateHost: proxmox", func(w *world) { w.proxmox.Storages[0].Shared = true }),
+			map[string]told{"Proxmox template": {OK, "900 (talos) on proxmox", ""}}},
+		"one template for all hosts, on storage of its own": {twoHosts("template: 900\n  templateHost: proxmox", func(w *world) {}), map[string]told{
+			"Proxmox template": {Failed, "blue-worker-1 shall be cloned from proxmox, and the storage local-lvm is not shared", "make a template on the host of blue-worker-1"}}},
+		"one template for all hosts, whose disks alone are not shared": {twoHosts("template: 900\n  templateHost: proxmox", func(w *world) {
+			w.text = append(w.text, "storage: local-lvm", "storage: ceph")
+			w.proxmox.Storages = append(w.proxmox.Storages, proxmox.Storage{ID: "ceph", Type: "rbd", Content: "images", Bytes: 1 << 40, Shared: true})
+		}), map[string]told{
+			"Proxmox template": {Failed, "its disk local-lvm:base-900-disk-0 is not on shared storage", "proxmox.templates"}}},
 		"a storage that there is not": {yaml("storage: local-lvm", "storage: fast"), map[string]told{
 			"Proxmox privileges": {OK, "", ""}, "Proxmox storage": {Failed, "there is no storage fast on proxmox", "pvesm status"}}},
 		"a storage without disks": {func(w *world) { w.proxmox.Storages[0].Content = "rootdir" }, map[string]told{

@@ -9,20 +9,45 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 )
 
-// template looks whether it can be cloned to where VMs are to be made: a clone begins on the host of its template.
-func template(_ context.Context, s *sight) []finding {
+// template looks whether each template can be cloned to where VMs are to be made from it.
+func template(ctx context.Context, s *sight) []finding {
 	found, why := s.seen()
 	if why != nil {
 		return why
 	}
-	id := s.described.Proxmox.Template
-	verdict := Failed
-	if len(found.missing) == 0 {
-		verdict = Warning // it is for nodes to come
+	var wrong []finding
+	var fine []string
+	for _, id := range s.described.TemplateIDs() {
+		seen := s.templateOf(ctx, found, id)
+		switch {
+		case len(seen) == 1 && seen[0].verdict == OK:
+			fine = append(fine, seen[0].seen)
+		default:
+			wrong = append(wrong, seen...)
+		}
+	}
+	if wrong != nil {
+		return wrong
+	}
+	return ok("%s", strings.Join(fine, ", "))
+}
+
+func (s *sight) templateOf(ctx context.Context, found machines, id int) []finding {
+	verdict := Warning // it is for nodes to come
+	var across []string
+	for _, node := range found.missing {
+		clone := s.described.Proxmox.CloneOf(node)
+		if clone.Template != id {
+			continue
+		}
+		verdict = Failed
+		if clone.Across(node) {
+			across = append(across, node.Name)
+		}
 	}
 	i := slices.IndexFunc(found.all, func(vm hypervisor.VM) bool { return vm.ID == id })
 	if i < 0 {
-		return []finding{{verdict, fmt.Sprintf("there is no VM %d to be cloned", id), "make the template on a Proxmox node as the README says (A Talos template), or write its id as proxmox.template"}}
+		return []finding{{verdict, fmt.Sprintf("there is no VM %d to be cloned", id), "make the template on a Proxmox node as the README says (A Talos template), or write its id as proxmox.template, or below proxmox.templates"}}
 	}
 	vm := found.all[i]
 	if !vm.Template {
@@ -30,15 +55,46 @@ func template(_ context.Context, s *sight) []finding {
 	}
 	var elsewhere []string
 	for _, node := range found.missing {
-		if node.Host != vm.Host {
+		if clone := s.described.Proxmox.CloneOf(node); clone.Template == id && clone.Host != vm.Host {
 			elsewhere = append(elsewhere, node.Name)
 		}
 	}
 	if len(elsewhere) > 0 {
-		return []finding{{Failed, fmt.Sprintf("the template %d is on %s, and %s shall stand elsewhere", id, vm.Host, strings.Join(elsewhere, ", ")),
-			fmt.Sprintf("write host: %s for these nodes: Proxmox clones a template on its own host only", vm.Host)}}
+		return []finding{{Failed, fmt.Sprintf("the template %d is on %s, and %s would be cloned from it on another Proxmox node", id, vm.Host, strings.Join(elsewhere, ", ")),
+			fmt.Sprintf("write host: %[1]s for these nodes, or a template of their own host below proxmox.templates, or templateHost: %[1]s where its disks and proxmox.storage are shared", vm.Host)}}
+	}
+	if len(across) > 0 {
+		if wrong := s.unshared(ctx, vm, across); wrong != nil {
+			return wrong
+		}
 	}
 	return ok("%d (%s) on %s", id, vm.Name, vm.Host)
+}
+
+// unshared is why a template cannot be cloned to another Proxmox node: its disks, and the storage that they go to, have to be shared
+// (qemu-server, src/PVE/API2/Qemu.pm, clone_vm).
+func (s *sight) unshared(ctx context.Context, template hypervisor.VM, across []string) []finding {
+	storages, err := s.api().Storages(ctx)
+	if err != nil {
+		return notChecked("%v", err)
+	}
+	disks, err := s.api().Disks(ctx, template)
+	if err != nil {
+		return notChecked("%v", err)
+	}
+	wrong := func(format string, arguments ...any) []finding {
+		return []finding{{Failed, fmt.Sprintf("%s shall be cloned from %s, and ", strings.Join(across, ", "), template.Host) + fmt.Sprintf(format, arguments...),
+			fmt.Sprintf("make a template on the host of %s as well and write its id below proxmox.templates", strings.Join(across, ", "))}}
+	}
+	if slices.ContainsFunc(storages, func(storage hypervisor.Storage) bool { return storage.Exists && !storage.Shared }) {
+		return wrong("the storage %s is not shared", s.described.Proxmox.Storage)
+	}
+	for _, disk := range disks {
+		if !disk.Shared {
+			return wrong("its disk %s is not on shared storage", disk.Volume)
+		}
+	}
+	return nil
 }
 
 // ids looks whether the nodes' ids are free, or the cluster's own.

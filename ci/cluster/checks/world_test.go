@@ -143,7 +143,10 @@ func (w *world) serveProxmox() (address, fingerprint string) {
 	}
 	w.t.Cleanup(simulator.Close)
 	for _, guest := range w.guests {
-		guest.Cores, guest.MemoryMiB, guest.Disks = 1, 512, []proxmox.Disk{{Interface: "scsi0", Bytes: gib}}
+		guest.Cores, guest.MemoryMiB = 1, 512
+		if guest.Disks == nil {
+			guest.Disks = []proxmox.Disk{{Interface: "scsi0", Bytes: gib}}
+		}
 		if err := simulator.Seed(guest); err != nil {
 			w.t.Fatal(err)
 		}

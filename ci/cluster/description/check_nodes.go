@@ -45,7 +45,7 @@ func (k *checker) freeID(ranged bool) string {
 	if !ranged {
 		return ""
 	}
-	used := map[int]bool{k.c.Proxmox.Template: true}
+	used := map[int]bool{}
 	for _, n := range k.c.Nodes {
 		used[n.VMID] = true
 	}

@@ -16,20 +16,12 @@ import (
 var scpForm = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):(.+)$`)
 
 func (k *checker) proxmox() {
-	p, ids := k.c.Proxmox, k.c.VMIDs
+	p := k.c.Proxmox
 	if u := k.web("proxmox.url", p.URL, false); u != nil && strings.Trim(u.Path, "/") != "" {
 		k.Mistake("proxmox.url", "%s has a path; did you mean %s://%s/?", p.URL, u.Scheme, u.Host)
 	}
 	k.certificate()
-	if k.Has("proxmox.template") {
-		switch {
-		case p.Template < firstID || p.Template > lastID:
-			k.Mistake("proxmox.template", "%d is not an id of Proxmox, which go from %d to %d; write the template's", p.Template, firstID, lastID)
-		case k.Has("vmIDs") && ids.First <= p.Template && p.Template <= ids.Last:
-			k.Mistake("proxmox.template", "%d is within the cluster's own range, %d to %d, which a wipe empties; give the template an id outside it",
-				p.Template, ids.First, ids.Last)
-		}
-	}
+	k.templates()
 	k.form("proxmox.storage", p.Storage, "the name of a storage, such as local-lvm")
 	k.form("proxmox.bridge", p.Bridge, "the name of a bridge, such as vmbr0")
 	if k.Has("proxmox.vlan") && (p.VLAN < 1 || p.VLAN > lastVLAN) {

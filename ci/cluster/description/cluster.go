@@ -99,8 +99,12 @@ type Proxmox struct {
 	Fingerprint string `json:"fingerprint,omitzero"`
 	// Accept any certificate, of whoever answers, who then gets the API token. Write ca or fingerprint instead.
 	Insecure bool `json:"insecure"`
-	// VM id of the Talos template that is cloned, outside vmIDs.
-	Template int `json:"template"`
+	// VM id of the Talos template that is cloned, outside vmIDs; left out where templates has one for each host.
+	Template int `json:"template,omitzero"`
+	// Proxmox node that template stands on, where nodes on others are cloned from it, too: its disks and storage have to be shared then.
+	TemplateHost string `json:"templateHost,omitzero"`
+	// VM ids of templates by the Proxmox node that each stands on, for the nodes there.
+	Templates map[string]int `json:"templates,omitzero"`
 	// Storage that cloned disks go to, such as local-lvm.
 	Storage string `json:"storage"`
 	// Bridge that the machines are connected to, such as vmbr0.

@@ -42,11 +42,14 @@ var facts = strictyaml.Facts{
 	"network.subnet": {Hint: "write it as 192.168.1.0/24"},
 	"network.dns":    {Nonempty: true, Distinct: true, Hint: "write at least one address, such as the gateway's"},
 
-	"proxmox.url":         {Form: regexp.MustCompile(`^https://[^/@?#]+/?$`), Hint: "write it as https://192.168.1.10:8006/"},
-	"proxmox.ca":          {Form: regexp.MustCompile(`^[^/]`), Optional: true},
-	"proxmox.fingerprint": {Form: regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$`), Optional: true},
-	"proxmox.insecure":    {Default: false},
-	"proxmox.template":    {Least: firstID, Most: lastID, Hint: "write the VM id of the Talos template"},
+	"proxmox.url":          {Form: regexp.MustCompile(`^https://[^/@?#]+/?$`), Hint: "write it as https://192.168.1.10:8006/"},
+	"proxmox.ca":           {Form: regexp.MustCompile(`^[^/]`), Optional: true},
+	"proxmox.fingerprint":  {Form: regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$`), Optional: true},
+	"proxmox.insecure":     {Default: false},
+	"proxmox.template":     {Least: firstID, Most: lastID, Optional: true},
+	"proxmox.templateHost": {Form: label, Optional: true},
+	"proxmox.templates":    {Optional: true},
+	"proxmox.templates[]":  {Least: firstID, Most: lastID},
 	// PVE::JSONSchema, pve-storage-id
 	"proxmox.storage": {Form: regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]$`)},
 	// Linux: 15 characters

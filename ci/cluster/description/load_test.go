@@ -73,6 +73,34 @@ func TestFurtherDisksMayHoldLonghornsDataWherePodsRun(t *testing.T) {
 	}
 }
 
+func TestEachNodeIsClonedFromATemplateOfItsHostOrTheOneForAll(t *testing.T) {
+	text := strings.Replace(blueText(t), "vmID: 424, host: proxmox", "vmID: 424, host: pve2", 1)
+	text = strings.Replace(text, "vmID: 425, host: proxmox", "vmID: 425, host: pve3", 1)
+	for written, want := range map[string]struct {
+		of  [3]Clone // blue-cp-1, blue-worker-1, blue-worker-2
+		ids []int
+	}{
+		"templates: {proxmox: 900, pve2: 901, pve3: 902}":               {[3]Clone{{900, "proxmox"}, {901, "pve2"}, {902, "pve3"}}, []int{900, 901, 902}},
+		"template: 900\n  templates: {pve2: 901, pve3: 902, pve9: 909}": {[3]Clone{{900, "proxmox"}, {901, "pve2"}, {902, "pve3"}}, []int{900, 901, 902}},
+		"template: 900\n  templateHost: proxmox":                        {[3]Clone{{900, "proxmox"}, {900, "proxmox"}, {900, "proxmox"}}, []int{900}},
+		"template: 900\n  templateHost: pve2\n  templates: {pve3: 902}": {[3]Clone{{900, "pve2"}, {900, "pve2"}, {902, "pve3"}}, []int{900, 902}},
+	} {
+		c, err := parse("cluster.yaml", "", []byte(strings.Replace(text, "template: 900", written, 1)))
+		if err != nil {
+			t.Errorf("%s: %v", written, err)
+			continue
+		}
+		for i, node := range []int{0, 3, 4} {
+			if got := c.Proxmox.CloneOf(c.Nodes[node]); got != want.of[i] || got.Across(c.Nodes[node]) != (got.Host != c.Nodes[node].Host) {
+				t.Errorf("%s: %s is cloned from %+v", written, c.Nodes[node].Name, got)
+			}
+		}
+		if ids := c.TemplateIDs(); !slices.Equal(ids, want.ids) {
+			t.Errorf("%s: the templates are %v", written, ids)
+		}
+	}
+}
+
 func TestABlueNodeIsFoundByItsName(t *testing.T) {
 	c, err := Load(filepath.Join(live, "blue"))
 	if err != nil {

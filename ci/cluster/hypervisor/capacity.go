@@ -73,6 +73,38 @@ func (h *Hypervisor) Storages(ctx context.Context) ([]Storage, error) {
 	return list, nil
 }
 
+// Disk is a volume that a VM's disk is on.
+type Disk struct {
+	Volume string // "local-lvm:base-900-disk-0"
+	Shared bool   // by all Proxmox nodes
+}
+
+// Disks are those of a VM, without CD drives.
+func (h *Hypervisor) Disks(ctx context.Context, vm VM) ([]Disk, error) {
+	machine, err := h.machine(ctx, vm)
+	if err != nil {
+		return nil, err
+	}
+	storages, err := new(proxmox.Node).New(h.client, vm.Host).Storages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask Proxmox at %s for the storages of %s: %w", h.cluster.Proxmox.URL, vm.Host, err)
+	}
+	var disks []Disk
+	config := machine.VirtualMachineConfig
+	for _, drives := range []map[string]string{config.SCSIs, config.VirtIOs, config.SATAs, config.IDEs} {
+		for _, drive := range drives {
+			volume, options, _ := strings.Cut(drive, ",")
+			name, _, is := strings.Cut(volume, ":")
+			if !is || strings.Contains(options, "media=cdrom") {
+				continue
+			}
+			disks = append(disks, Disk{volume, slices.ContainsFunc(storages, func(s *proxmox.Storage) bool { return s.Name == name && s.Shared != 0 })})
+		}
+	}
+	slices.SortFunc(disks, func(a, b Disk) int { return strings.Compare(a.Volume, b.Volume) })
+	return disks, nil
+}
+
 // Bridges tells for each of the nodes' hosts that is online whether the description's bridge is there and the token sees it.
 func (h *Hypervisor) Bridges(ctx context.Context) (map[string]bool, error) {
 	there, _, err := h.Hosts(ctx)

@@ -68,10 +68,10 @@ func (h *Hypervisor) list(ctx context.Context, wanted func(id int) bool) ([]VM, 
 		return nil, fmt.Errorf("ask Proxmox at %s for its VMs: %w", h.cluster.Proxmox.URL, err)
 	}
 	var vms []VM
-	sighted := false
+	sighted, templates := false, h.cluster.TemplateIDs()
 	for _, resource := range resources {
 		id := int(resource.VMID)
-		sighted = sighted || id == h.cluster.Proxmox.Template
+		sighted = sighted || slices.Contains(templates, id)
 		if !wanted(id) {
 			continue
 		}
@@ -96,7 +96,7 @@ func (h *Hypervisor) maySee(ctx context.Context) error {
 		return fmt.Errorf("ask Proxmox at %s what the token may do: %w", h.cluster.Proxmox.URL, err)
 	}
 	if !permissions[path][privilege] {
-		return fmt.Errorf("the token of Proxmox at %s sees neither the template %d nor any VM that it would have to: give it %s on %s", h.cluster.Proxmox.URL, h.cluster.Proxmox.Template, privilege, path)
+		return fmt.Errorf("the token of Proxmox at %s sees neither a template of the cluster's nor any VM that it would have to: give it %s on %s", h.cluster.Proxmox.URL, privilege, path)
 	}
 	return nil
 }

@@ -32,7 +32,11 @@ var needed = []struct {
 		"VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt"}, onNodes, false, nodePaths},
 	{[]string{"VM.Config.HWType"}, onNodes, true, nodePaths},
 	{[]string{"VM.Audit", "VM.Clone"}, "the template", false, func(c *description.Cluster) []string {
-		return []string{fmt.Sprintf("/vms/%d", c.Proxmox.Template)}
+		var paths []string
+		for _, id := range c.TemplateIDs() {
+			paths = append(paths, fmt.Sprintf("/vms/%d", id))
+		}
+		return paths
 	}},
 	{[]string{"Datastore.AllocateSpace"}, "the VMs' disks", false, storagePath},
 	{[]string{"Datastore.Audit"}, "the VMs' disks", true, storagePath},

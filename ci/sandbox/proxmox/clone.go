@@ -68,13 +68,14 @@ func (s *Server) cloneRequest(r *request) (cloning, error) {
 		if !slices.ContainsFunc(s.nodes, func(n Node) bool { return n.Name == target }) {
 			return c, internal("no such cluster node '%s'", target)
 		}
-		for _, name := range driveNames(c.source.Config) {
-			id := parseDrive(c.source.Config[name]).storage()
-			if c.storage != "" {
-				id = c.storage
-			}
-			if storage, err := s.storage(id); err == nil && !storage.Shared {
-				return c, internal("can't clone to non-shared storage '%s'", id)
+		// qemu-server, src/PVE/API2/Qemu.pm, clone_vm: the storage that is named has to be shared, and then those of the source's disks, cloud-init
+		// drives left out.
+		if storage, err := s.storage(c.storage); c.storage != "" && err == nil && !storage.Shared {
+			return c, internal("can't clone to non-shared storage '%s'", c.storage)
+		}
+		for _, disk := range s.disks(c.source) {
+			if storage, err := s.storage(parseDrive(disk.Volume).storage()); err == nil && !storage.Shared {
+				return c, internal("can't clone VM to node '%s' (VM uses local storage)", target)
 			}
 		}
 		c.node = target

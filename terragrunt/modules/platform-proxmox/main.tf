@@ -1,5 +1,6 @@
 locals {
   prefix_length = split("/", var.cluster.network.subnet)[1]
+  templates     = coalesce(var.cluster.proxmox.templates, {})
 }
 
 # One VM for each node: a full clone of a Talos "nocloud" template, which takes its static address from the cloud-init
@@ -30,7 +31,9 @@ resource "proxmox_virtual_environment_vm" "node" {
   }
 
   clone {
-    vm_id        = var.cluster.proxmox.template
+    # The template of the node's own host, or the one that there is for all. From another host's, Proxmox clones to shared storage only.
+    vm_id        = lookup(local.templates, each.value.host, var.cluster.proxmox.template)
+    node_name    = contains(keys(local.templates), each.value.host) ? each.value.host : coalesce(var.cluster.proxmox.templateHost, each.value.host)
     datastore_id = var.cluster.proxmox.storage
     full         = true
     # A clone that meets the template's lock fails. The provider tries again after 10 and 20 s, whatever the error was.

@@ -8,10 +8,12 @@ variable "cluster" {
       dns     = list(string)
     })
     proxmox = object({
-      template = number
-      storage  = string
-      bridge   = string
-      vlan     = optional(number)
+      template     = optional(number)
+      templateHost = optional(string)
+      templates    = optional(map(number))
+      storage      = string
+      bridge       = string
+      vlan         = optional(number)
     })
     nodes = list(object({
       name    = string
