@@ -67,8 +67,8 @@ func newModel(c *description.Cluster, r Request) (*model, error) {
 		BlogPort: cmp.Or(r.BlogPort, defaultPort), Published: tag != "",
 		IngressAddress: cmp.Or(r.IngressAddress, poolOf(c.LoadBalancer.Pool[0]).last.String()),
 		AlertType:      cmp.Or(r.AlertType, defaultAlerts), Notifies: c.GitOps.Notifications,
-		Owner:          cmp.Or(r.Owner, ownerOf(c.GitOps.URL)),
-		Recipients:     strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
+		Owner:      cmp.Or(r.Owner, ownerOf(c.GitOps.URL)),
+		Recipients: strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
 		Command: r.command(c.Name),
 
 		parts: selected(r.With, r.Without), pins: pins, mirror: r.ChartMirror,

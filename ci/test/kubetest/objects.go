@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,41 +104,62 @@ func (s *Server) Delete(resource schema.GroupVersionResource, namespace, name st
 	}
 }
 
-// The modules that hold the CRDs, at the versions that the layers install.
+// The modules that hold the CRDs, at the versions that the layers and, for the last two, a GitOps repository install.
 var modules = map[string]struct{ module, folder string }{
-	"metallb":          {"go.universe.tf/metallb@v0.15.2", "config/crd/bases"},
-	"external-secrets": {"github.com/external-secrets/external-secrets@v0.20.4", "config/crds/bases"},
-	"flux-source":      {"github.com/fluxcd/source-controller@v1.9.5", "config/crd/bases"},
-	"flux-kustomize":   {"github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases"},
-	"flux-helm":        {"github.com/fluxcd/helm-controller@v1.6.4", "config/crd/bases"},
+	"metallb":           {"go.universe.tf/metallb@v0.15.2", "config/crd/bases"},
+	"external-secrets":  {"github.com/external-secrets/external-secrets@v0.20.4", "config/crds/bases"},
+	"flux-source":       {"github.com/fluxcd/source-controller@v1.9.5", "config/crd/bases"},
+	"flux-kustomize":    {"github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases"},
+	"flux-helm":         {"github.com/fluxcd/helm-controller@v1.6.4", "config/crd/bases"},
+	"flux-notification": {"github.com/fluxcd/notification-controller@v1.9.3", "config/crd/bases"},
+	"cert-manager":      {"github.com/cert-manager/cert-manager@v1.21.2", "deploy/crds"},
 }
 
 // InstallCRDs installs a project's CRDs whose file names hold one of the words, and waits until they are served. Projects
 // are metallb, external-secrets, flux-source, flux-kustomize, flux-helm. Their modules come from the module proxy, once.
 func (s *Server) InstallCRDs(project string, words ...string) {
 	s.t.Helper()
+	for _, file := range definitionFiles(s.t, project, words) {
+		s.installCRD(file)
+	}
+}
+
+// Definitions is the text of the CRDs that InstallCRDs would install.
+func Definitions(t testing.TB, project string, words ...string) []byte {
+	t.Helper()
+	var all []byte
+	for _, file := range definitionFiles(t, project, words) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(append(all, "---\n"...), text...)
+	}
+	return all
+}
+
+// definitionFiles are a project's CRDs whose file names hold one of the words.
+func definitionFiles(t testing.TB, project string, words []string) []string {
+	t.Helper()
 	source, known := modules[project]
 	if !known {
-		s.t.Fatalf("no CRDs of %q: there are %s", project, strings.Join(slices.Sorted(maps.Keys(modules)), ", "))
+		t.Fatalf("no CRDs of %q: there are %s", project, strings.Join(slices.Sorted(maps.Keys(modules)), ", "))
 	}
 	folder, err := moduleFolder(source.module)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(folder, source.folder, "*_*.yaml"))
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	var installed int
-	for _, file := range files {
-		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(filepath.Base(file), word) }) {
-			s.installCRD(file)
-			installed++
-		}
+	files = slices.DeleteFunc(files, func(file string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(filepath.Base(file), word) })
+	})
+	if len(files) == 0 {
+		t.Fatalf("%s has no CRD named %s", source.module, strings.Join(words, " or "))
 	}
-	if installed == 0 {
-		s.t.Fatalf("%s has no CRD named %s", source.module, strings.Join(words, " or "))
-	}
+	return files
 }
 
 func (s *Server) installCRD(file string) {
