@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
-	"reflect"
 	"strings"
 
 	"github.com/siderolabs/crypto/x509"
@@ -132,24 +131,4 @@ func fingerprint(pair *x509.PEMEncodedCertificateAndKey) string {
 	}
 	sum := sha256.Sum256(pair.Crt)
 	return hex.EncodeToString(sum[:])
-}
-
-// restart tells whether a change takes effect only after a restart: CanApplyImmediate of siderolabs/talos,
-// internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_runtime.go. Further documents need none.
-func restart(from, to *settings) error {
-	old, wanted := from.provider.RawV1Alpha1().DeepCopy(), to.provider.RawV1Alpha1()
-	old.ClusterConfig, old.ConfigDebug = wanted.ClusterConfig, wanted.ConfigDebug
-	m, w := old.MachineConfig, wanted.MachineConfig
-	m.MachineTime, m.MachineAcceptedCAs, m.MachineCertSANs, m.MachineInstall = w.MachineTime, w.MachineAcceptedCAs, w.MachineCertSANs, w.MachineInstall
-	m.MachineNetwork, m.MachineNodeLabels, m.MachineNodeAnnotations, m.MachineNodeTaints = w.MachineNetwork, w.MachineNodeLabels, w.MachineNodeAnnotations, w.MachineNodeTaints
-	m.MachineSysctls, m.MachineSysfs, m.MachineLogging, m.MachineControlPlane = w.MachineSysctls, w.MachineSysfs, w.MachineLogging, w.MachineControlPlane
-	m.MachineKubelet, m.MachinePods, m.MachineKernel, m.MachineRegistries = w.MachineKubelet, w.MachinePods, w.MachineKernel, w.MachineRegistries
-	switch {
-	case !reflect.DeepEqual(old, wanted):
-		return errors.New("this config change can't be applied in immediate mode")
-	case from.address != to.address:
-		return errors.New("this config change can't be applied in immediate mode: the simulated machine's address")
-	default:
-		return nil
-	}
 }
