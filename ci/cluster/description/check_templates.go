@@ -38,6 +38,11 @@ func (c *Cluster) TemplateIDs() []int {
 	return slices.Compact(list)
 }
 
+// HasTemplates says whether each of these Proxmox nodes has a template of its own.
+func (c *Cluster) HasTemplates(hosts []string) bool {
+	return !slices.ContainsFunc(hosts, func(host string) bool { return c.Proxmox.Templates[host] == 0 })
+}
+
 // templates checks that each node has one to be cloned from.
 func (k *checker) templates() {
 	p := k.c.Proxmox

@@ -52,7 +52,7 @@ func (o *Options) proxmox(c, like *description.Cluster) (taken []string) {
 		return cmp.Or(said, has)
 	}
 	c.Proxmox = description.Proxmox{
-		URL: take("Proxmox", o.ProxmoxURL, like.Proxmox.URL), Template: cmp.Or(o.Template, like.Proxmox.Template, 900),
+		URL:     take("Proxmox", o.ProxmoxURL, like.Proxmox.URL),
 		Storage: cmp.Or(o.Storage, like.Proxmox.Storage, "local-lvm"), Bridge: cmp.Or(o.Bridge, like.Proxmox.Bridge, "vmbr0"),
 	}
 	// Another Proxmox has another certificate.
@@ -71,10 +71,27 @@ func (o *Options) proxmox(c, like *description.Cluster) (taken []string) {
 		}
 	}
 	c.Nodes = o.nodes(hosts)
+	o.templates(c, like, hosts)
 	c.GitOps.URL, c.GitOps.Branch = take("the GitOps repository", o.GitOpsURL, like.GitOps.URL), like.GitOps.Branch
 	c.Secrets.Infisical = o.infisical(like, take)
 	c.State = o.state(like, take)
 	return taken
+}
+
+// templates are those that the other clusters are cloned from, where these stand on all hosts; else one on each host.
+func (o *Options) templates(c, like *description.Cluster, hosts []string) {
+	p, first := &c.Proxmox, cmp.Or(o.Template, like.Proxmox.Template, 900)
+	switch {
+	case o.Template == 0 && p.URL == like.Proxmox.URL && (like.Proxmox.TemplateHost != "" || len(like.Proxmox.Templates) > 0 && like.HasTemplates(hosts)):
+		p.Template, p.TemplateHost, p.Templates = like.Proxmox.Template, like.Proxmox.TemplateHost, like.Proxmox.Templates
+	case len(hosts) < 2:
+		p.Template = first
+	default:
+		p.Templates = map[string]int{}
+		for i, host := range hosts {
+			p.Templates[host] = first + i
+		}
+	}
 }
 
 // infisical is the project given, or the one that the other clusters have; without either, a project that is to be named.

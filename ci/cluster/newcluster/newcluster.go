@@ -78,7 +78,7 @@ func (o *Options) place(c *description.Cluster, others []*description.Cluster) e
 		return err
 	}
 	c.Endpoint, c.LoadBalancer.Pool = endpoint, []string{forPool}
-	c.VMIDs = room.vmIDs(len(c.Nodes), c.Proxmox.Template)
+	c.VMIDs = room.vmIDs(len(c.Nodes), c.TemplateIDs())
 	for i := range c.Nodes {
 		c.Nodes[i].Address, c.Nodes[i].VMID = addresses[i], c.VMIDs.First+i
 	}

@@ -23,7 +23,7 @@ type Options struct {
 
 	ProxmoxURL, Fingerprint, Storage, Bridge string
 	Hosts                                    []string // Proxmox nodes, which the cluster's nodes are spread over
-	Template                                 int      // VM id
+	Template                                 int      // VM id of the Talos template on the first of Hosts; the others' follow it
 
 	GitOpsURL, Branch string
 

@@ -28,7 +28,7 @@ func spaceOf(subnet netip.Prefix, others []*description.Cluster, given ...netip.
 		s.taken[address] = true
 	}
 	for _, other := range others {
-		s.ids = append(s.ids, other.VMIDs, description.Range{First: other.Proxmox.Template, Last: other.Proxmox.Template})
+		s.ids = append(append(s.ids, other.VMIDs), each(other.TemplateIDs())...)
 		for _, address := range other.Addresses() {
 			s.taken[address] = true
 		}
@@ -99,9 +99,9 @@ func (s *space) begins() []int {
 }
 
 // vmIDs finds a range of ids for that many nodes, with room for more, that neither another cluster nor a template has.
-func (s *space) vmIDs(nodes, template int) description.Range {
+func (s *space) vmIDs(nodes int, templates []int) description.Range {
 	const first, step = 401, 20
-	ids := append([]description.Range{{First: template, Last: template}}, s.ids...)
+	ids := append(each(templates), s.ids...)
 	length := step
 	for length < 2*nodes { // room for as many again
 		length += step
@@ -115,4 +115,13 @@ next:
 		}
 		return description.Range{First: begin, Last: begin + length - 1}
 	}
+}
+
+// each is a range for each id.
+func each(ids []int) []description.Range {
+	var list []description.Range
+	for _, id := range ids {
+		list = append(list, description.Range{First: id, Last: id})
+	}
+	return list
 }

@@ -33,8 +33,12 @@ const ignored = "kubeconfig\ntalosconfig\n*.agekey\n*.tfstate*\n"
 // page is what the templates are given.
 type page struct {
 	*description.Cluster
-	Folder string           // in the repository
-	Hosts  []string         // of Proxmox
+	Folder string // in the repository
+	// Templates are the VMs that the nodes are cloned from; Host is where each stands.
+	Templates []struct {
+		Host string
+		ID   int
+	}
 	Taken  []string         // what is as in other clusters
 	InFile []secrets.Wanted // secrets of the SOPS file
 	Needed []string         // a line each, of what else somebody has to provide
@@ -81,8 +85,13 @@ func write(templates, to, folder string, c *description.Cluster, taken []string)
 func newPage(c *description.Cluster, folder string, taken []string) page {
 	p := page{Cluster: c, Folder: folder, Taken: taken}
 	for _, node := range c.Nodes {
-		if !slices.Contains(p.Hosts, node.Host) {
-			p.Hosts = append(p.Hosts, node.Host)
+		clone := c.Proxmox.CloneOf(node)
+		template := struct {
+			Host string
+			ID   int
+		}{clone.Host, clone.Template}
+		if !slices.Contains(p.Templates, template) {
+			p.Templates = append(p.Templates, template)
 		}
 	}
 	var elsewhere []string
