@@ -56,7 +56,8 @@ func (m *Castle) NewCluster(
 	// Proxmox nodes, over which the cluster's nodes are spread.
 	// +optional
 	host []string,
-	// VM id of the Talos template. Default: 900.
+	// VM id of the Talos template on the first of these Proxmox nodes, 900 by
+	// default; those of the others follow it.
 	// +optional
 	template int,
 	// Proxmox's storage for the disks. Default: local-lvm.

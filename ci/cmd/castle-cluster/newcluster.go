@@ -34,7 +34,7 @@ func newNewClusterCommand() *cobra.Command {
 	flags.StringVar(&o.ProxmoxURL, "proxmox-url", "", "Proxmox's API")
 	flags.StringVar(&o.Fingerprint, "proxmox-fingerprint", "", "its certificate's SHA-256 fingerprint")
 	flags.StringSliceVar(&o.Hosts, "host", nil, "a Proxmox node; several times")
-	flags.IntVar(&o.Template, "template", 0, "VM id of the Talos template")
+	flags.IntVar(&o.Template, "template", 0, "VM id of the Talos template on the first of these; those of the others follow it")
 	flags.StringVar(&o.Storage, "storage", "", "Proxmox's storage for the disks")
 	flags.StringVar(&o.Bridge, "bridge", "", "Proxmox's bridge")
 	flags.StringVar(&o.GitOpsURL, "gitops-url", "", "the repository that Flux follows")
