@@ -148,19 +148,27 @@ func TestNoBrowserOutlivesTheCheck(t *testing.T) {
 			temporary := shortFolder(t)
 			child := exec.CommandContext(t.Context(), os.Args[0])
 			child.Env = append(os.Environ(), childVariable+"="+server.URL+" "+folder, "TMPDIR="+temporary)
+			var said bytes.Buffer
+			child.Stdout, child.Stderr = &said, &said
 			if err := child.Start(); err != nil {
 				t.Fatal(err)
 			}
+			ended := make(chan error, 1)
+			go func() { ended <- child.Wait() }()
 			select {
 			case <-asked:
+			case err := <-ended:
+				t.Fatalf("the check has ended before the browser opened the page: %v\n%s", err, said.String())
 			case <-time.After(time.Minute):
-				t.Fatal("the browser did not open the page")
+				left := processes(t, temporary)
+				_ = child.Process.Kill()
+				t.Fatalf("the browser did not open the page: %v; it runs as %v\n%s", <-ended, left, said.String())
 			}
 			if len(processes(t, temporary)) == 0 {
 				t.Fatal("no process of the browser has the folder in its command line: the test looks for the wrong thing")
 			}
 			_ = child.Process.Signal(signal)
-			_ = child.Wait()
+			<-ended
 			deadline := time.Now().Add(20 * time.Second)
 			for left := processes(t, temporary); len(left) > 0; left = processes(t, temporary) {
 				if !ends(t, left[0], time.Until(deadline)) {
