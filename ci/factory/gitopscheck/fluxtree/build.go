@@ -124,7 +124,7 @@ func (b *builder) origin(folder string, origin *resource.Origin, of *resource.Re
 		return nil, ""
 	case origin.Path != "":
 		file := path.Join(folder, origin.Path)
-		return b.files.Find(file, of.GetKind(), of.OrgId().Name), file
+		return b.files.Find(file, of.GetKind(), of.GetName()), file
 	}
 	return nil, path.Join(folder, origin.ConfiguredIn)
 }

@@ -32,9 +32,6 @@ type localFS struct {
 	openAPI  bool // a kustomization.yaml brings schemas of its own
 }
 
-// Exists says that the file is there, too.
-func (l *localFS) Exists(name string) bool { return name == l.made || l.FileSystem.Exists(name) }
-
 // run has kustomize build a folder, with the options that kustomize.Build of fluxcd/pkg/kustomize gives it. That function
 // reads Kubernetes' schemas anew for each folder, which takes ten times as long as the rest and is needed only where a
 // folder has changed them.

@@ -51,11 +51,6 @@ func (c *Cluster) Objects() []*manifests.Object {
 	return all
 }
 
-// Whole says that everything that the cluster gets is known: nothing is broken, and nothing comes from elsewhere.
-func (c *Cluster) Whole() bool {
-	return !slices.ContainsFunc(c.Kustomizations, func(k *Kustomization) bool { return !k.Built || len(k.Remote) > 0 })
-}
-
 // Kustomization is one of Flux's, with what it applies.
 type Kustomization struct {
 	*manifests.Object

@@ -17,6 +17,7 @@ import (
 // variables are what postBuild of a Kustomization puts into its objects.
 type variables struct {
 	wanted bool
+	always bool // also where there are none, for the sake of defaults
 	values map[string]string
 	// complete says that no source of variables is missing in the repository: a name that is not among the values has none.
 	complete bool
@@ -29,8 +30,8 @@ var plain = regexp.MustCompile(`(\$+)\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // substitute puts the variables into a resource as kustomize-controller does. A variable that only the cluster knows becomes
 // manifests.UnknownValue, unless it has a default.
 func (v *variables) substitute(ctx context.Context, by unstructured.Unstructured, into *resource.Resource) error {
-	// With no variable at all kustomize-controller substitutes nothing, defaults included.
-	if len(v.values) == 0 && v.complete {
+	// With no variable at all kustomize-controller substitutes nothing, defaults included, unless it is told to.
+	if len(v.values) == 0 && v.complete && !v.always {
 		return nil
 	}
 	text, err := into.AsYAML()
@@ -57,7 +58,7 @@ const substitution = "kustomize.toolkit.fluxcd.io/substitute"
 // variablesOf reads postBuild, with what the repository has of the ConfigMaps and Secrets that it names.
 func (t *tree) variablesOf(by *manifests.Object, near string) variables {
 	spec := manifests.Map(by.Object, "spec", "postBuild")
-	vars := variables{wanted: spec != nil, values: map[string]string{}, complete: true, empty: map[string]bool{}}
+	vars := variables{wanted: spec != nil, always: manifests.Text(spec, "substituteStrategy") == "Always", values: map[string]string{}, complete: true, empty: map[string]bool{}}
 	for _, from := range manifests.List(spec, "substituteFrom") {
 		kind, name := manifests.Text(from, "kind"), manifests.Text(from, "name")
 		found := t.dataOf(kind, by.GetNamespace(), name, near)

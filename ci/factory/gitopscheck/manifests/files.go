@@ -143,21 +143,27 @@ func (f *Files) IsFolder(name string) bool {
 	return err == nil && info.IsDir() && (full == f.Root || !f.ignored(full, true))
 }
 
-// Find is the document that an object was made from: of the kind and name in the file, or the only one of the kind where a prefix
-// or suffix has changed the name. Nil: there is none.
+// Find is the document that an object was made from: of the kind in the file, and of its name. kustomize may have put a prefix
+// or a suffix to that, so that the longest name within the object's will do, and in the end the only document of the kind. Nil: there is none.
 func (f *Files) Find(name, kind, object string) *Document {
 	file := f.ByName[path.Clean(name)]
 	if file == nil {
 		return nil
 	}
-	var ofKind []*Document
+	var ofKind, within []*Document
 	for _, document := range file.Documents {
-		if document.Kind == kind {
-			if document.Name == object {
-				return document
-			}
-			ofKind = append(ofKind, document)
+		switch {
+		case document.Kind != kind:
+			continue
+		case document.Name == object:
+			return document
+		case document.Name != "" && strings.Contains(object, document.Name):
+			within = append(within, document)
 		}
+		ofKind = append(ofKind, document)
+	}
+	if len(within) > 0 {
+		return slices.MaxFunc(within, func(a, b *Document) int { return len(a.Name) - len(b.Name) })
 	}
 	if len(ofKind) == 1 {
 		return ofKind[0]

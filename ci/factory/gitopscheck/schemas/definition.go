@@ -34,7 +34,7 @@ func (d *definition) check(object map[string]any) ([]Problem, error) {
 	if metadata, has := bare["metadata"]; has {
 		bare["metadata"] = withoutNulls(metadata)
 	}
-	return problemsOf(d.compiled.Validate(bare)), nil
+	return problems(d.compiled, bare), nil
 }
 
 // withObjectFields are properties with those that every object has.

@@ -65,7 +65,7 @@ func (k *kubernetes) check(name string, object map[string]any) ([]Problem, error
 	// The API server decodes null as if the field were not there, and takes the status from nobody who applies.
 	bare := withoutNulls(object).(map[string]any)
 	delete(bare, "status")
-	return problemsOf(schema.Validate(bare)), nil
+	return problems(schema, bare), nil
 }
 
 // withoutNulls is a copy without the fields that are null.

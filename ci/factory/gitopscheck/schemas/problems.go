@@ -3,6 +3,7 @@ package schemas
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,17 +11,48 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"tazlab.net/castle/ci/base/strictyaml"
 )
 
 var english = message.NewPrinter(language.English)
 
-// problemsOf are the innermost causes of what a validation returned.
-func problemsOf(err error) []Problem {
-	invalid, is := errors.AsType[*jsonschema.ValidationError](err)
+// problems are the innermost causes of what does not fit into a schema.
+func problems(schema *jsonschema.Schema, object map[string]any) []Problem {
+	invalid, is := errors.AsType[*jsonschema.ValidationError](schema.Validate(object))
 	if !is {
 		return nil
 	}
-	return causes(invalid)
+	all := causes(invalid)
+	for i, problem := range all {
+		if last := len(problem.Path) - 1; problem.Surplus {
+			if near := strictyaml.DidYouMean(problem.Path[last], fieldsAt(schema, problem.Path[:last]), "\n"); !strings.HasPrefix(near, "\n") {
+				all[i].Message += ": " + near
+			}
+		}
+	}
+	return all
+}
+
+// fieldsAt are the names of the fields that a schema has at the end of a path; none where that cannot be told.
+func fieldsAt(schema *jsonschema.Schema, path []string) []string {
+	for ; schema != nil; path = path[1:] {
+		for schema.Ref != nil {
+			schema = schema.Ref
+		}
+		if len(path) == 0 {
+			return slices.Sorted(maps.Keys(schema.Properties))
+		}
+		next := schema.Properties[path[0]]
+		if next == nil {
+			next, _ = schema.AdditionalProperties.(*jsonschema.Schema)
+		}
+		if next == nil {
+			next = schema.Items2020
+		}
+		schema = next
+	}
+	return nil
 }
 
 func causes(of *jsonschema.ValidationError) []Problem {
