@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"tazlab.net/castle/ci/factory/gitopscheck/fluxtree"
 	"tazlab.net/castle/ci/factory/gitopscheck/manifests"
 )
@@ -19,7 +21,7 @@ type network struct {
 // podPorts is a template of pods with the ports that its containers declare.
 type podPorts struct {
 	of     manifests.ID
-	labels map[string]string
+	labels labels.Set
 	ports  []containerPort
 }
 
@@ -63,7 +65,7 @@ func (c *check) network(objects []*manifests.Object) *network {
 func namespaceOf(object *manifests.Object) string { return orElse(object.GetNamespace(), "default") }
 
 func podPortsOf(object *manifests.Object, at []string) podPorts {
-	found := podPorts{of: object.ID(), labels: map[string]string{}}
+	found := podPorts{of: object.ID(), labels: labels.Set{}}
 	for name, value := range manifests.Map(object.Object, append(slices.Clone(at), "metadata", "labels")...) {
 		found.labels[name] = fmt.Sprint(value)
 	}
@@ -84,12 +86,12 @@ func (n *network) selected(service *manifests.Object) (pods []podPorts, unknown 
 	if len(selector) == 0 || manifests.Text(service.Object, "spec", "type") == "ExternalName" || hasUnknown(selector) {
 		return nil, true
 	}
+	set := labels.Set{}
+	for name, value := range selector {
+		set[name] = fmt.Sprint(value)
+	}
 	for _, pod := range n.pods[namespaceOf(service)] {
-		matches := true
-		for name, value := range selector {
-			matches = matches && pod.labels[name] == fmt.Sprint(value)
-		}
-		if matches {
+		if set.AsSelector().Matches(pod.labels) {
 			pods = append(pods, pod)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"tazlab.net/castle/ci/test/kubetest"
 )
 
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
 func object(apiVersion, kind, namespace, name string, fields map[string]any) *manifests.Object {
 	made := &manifests.Object{Unstructured: unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}}
 	made.SetName(name)
@@ -48,12 +50,14 @@ func TestTheClusterSaysWhatItWouldRefuseAndChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.Put(configMaps, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: somebodys, namespace: default}\ndata: {a: theirs}\n")
 	for _, test := range []struct {
 		object         *manifests.Object
 		refused, later string
 	}{
 		{object: object("v1", "ConfigMap", "default", "good", map[string]any{"data": map[string]any{"a": "b"}})},
 		{object: object("v1", "ConfigMap", "", "in-default", nil)},
+		{object: object("v1", "ConfigMap", "default", "somebodys", map[string]any{"data": map[string]any{"a": "ours"}})}, // Flux applies by force
 		{object: object("v1", "ConfigMap", "default", "bad", map[string]any{"date": map[string]any{"a": "b"}}), refused: "field not declared in schema"},
 		{object: object("v1", "Service", "default", "bad", map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": int64(99999)}}}}), refused: "must be between 1 and 65535"},
 		{object: object("v1", "ConfigMap", "nowhere", "good", nil), later: "namespace"},
@@ -65,7 +69,7 @@ func TestTheClusterSaysWhatItWouldRefuseAndChangesNothing(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"good", "in-default"} {
-		_, err := server.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
+		_, err := server.Client().Resource(configMaps).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("the ConfigMap %s was made: %v", name, err)
 		}
