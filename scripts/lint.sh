@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-unformatted=$(gofmt -l ci .dagger/*.go)
+unformatted=$(gofmt -l ci gitops-template .dagger/*.go)
 if [ -n "$unformatted" ]; then
 	printf 'not formatted, run gofmt -w on:\n%s\n' "$unformatted" >&2
 	exit 1
