@@ -55,6 +55,16 @@ func TestWhatComesFirstIsThere(t *testing.T) {
 	})
 }
 
+func TestNoNamespaceGoesByItself(t *testing.T) {
+	everyPair(t, func(t *testing.T, request Request) {
+		for _, namespace := range buildAll(t, rendered(t, request)).ofKind("Namespace") {
+			if namespace.GetAnnotations()["kustomize.toolkit.fluxcd.io/prune"] != "disabled" {
+				t.Errorf("namespace %s goes with its part, and the volumes in it", namespace.GetName())
+			}
+		}
+	})
+}
+
 func TestAnIngressLeadsToAPod(t *testing.T) {
 	everyPair(t, func(t *testing.T, request Request) {
 		b := buildAll(t, rendered(t, request))
