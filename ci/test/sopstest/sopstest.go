@@ -32,6 +32,20 @@ func Write(t testing.TB, file, recipient string, values map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	data := encrypt(t, plain, recipient, sops.Metadata{UnencryptedSuffix: sops.DefaultUnencryptedSuffix})
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Manifest is a Secret's YAML with its values encrypted to an age key, and all else readable, as Flux reads it.
+func Manifest(t testing.TB, recipient, plain string) []byte {
+	t.Helper()
+	return encrypt(t, []byte(plain), recipient, sops.Metadata{EncryptedRegex: "^(data|stringData)$"})
+}
+
+func encrypt(t testing.TB, plain []byte, recipient string, metadata sops.Metadata) []byte {
+	t.Helper()
 	store := common.StoreForFormat(formats.Yaml, config.NewStoresConfig())
 	branches, err := store.LoadPlainFile(plain)
 	if err != nil {
@@ -41,8 +55,8 @@ func Write(t testing.TB, file, recipient string, values map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := sops.Tree{Branches: branches, Metadata: sops.Metadata{
-		KeyGroups: []sops.KeyGroup{{key}}, UnencryptedSuffix: sops.DefaultUnencryptedSuffix, Version: "3.13.3"}}
+	metadata.KeyGroups, metadata.Version = []sops.KeyGroup{{key}}, "3.13.3"
+	tree := sops.Tree{Branches: branches, Metadata: metadata}
 	dataKey, errs := tree.GenerateDataKey()
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -54,7 +68,5 @@ func Write(t testing.TB, file, recipient string, values map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return data
 }

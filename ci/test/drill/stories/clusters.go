@@ -43,7 +43,7 @@ var clusters = []Story{
 	{"two-clusters", "what new-cluster describes has no address, id, name or secret of another; both come up, and one goes alone", also(
 		in(scenarios, "TestNewSandboxes"), in("cluster/newcluster", "TestClustersOfARepositoryNeverTouch"), in("sandbox/furnish", "TestNoTwoSandboxesShareASecret"))},
 	{"empty-repository", "what gitops-repo renders is followed by a real Flux to the end, and create ends with it",
-		in(scenarios, "TestARenderedRepositoryIsAllThatAClusterNeeds")},
+		in(scenarios, "TestARenderedRepositoryIsAllThatAClusterNeeds", "TestARenderedRepositoryLivesOnSOPSAlone")},
 	{"infisical-moods", "outlasted within a deadline, or the path is named and never a value", also(in(scenarios, whole),
 		in(secrets, "TestInfisicalMoodsThatPassAreWaitedFor", "TestInfisicalMoodsThatStayAreNamedWithThePath", "TestAConnectionThatHangsEndsAtTheDeadline"))},
 	{"missing-secrets", "all that are missing are named at once, and nothing starts",
