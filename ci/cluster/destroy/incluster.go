@@ -133,7 +133,7 @@ func (d *destruction) leave(ctx context.Context, connection *kube.Client, there 
 			why = append(why, fmt.Errorf("%s: %w", step.name, err))
 		}
 	}
-	alive := slices.DeleteFunc(there, func(layer layers.Layer) bool { return dead[layer.Name] })
+	alive := slices.DeleteFunc(slices.Clone(there), func(layer layers.Layer) bool { return dead[layer.Name] })
 	if len(alive) > 0 {
 		err := cluster.While(ctx, left(), func(ctx context.Context) error {
 			return d.cluster.DestroyLayers(ctx, d.record, d.access, alive, interruptedFor)
