@@ -17,6 +17,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cluster/timeline"
 	seed "tazlab.net/castle/ci/sandbox/world"
@@ -179,13 +181,13 @@ func (w *world) status() status.Status {
 func (w *world) isWell() {
 	w.t.Helper()
 	w.until(3*time.Minute, "all is well", func() (string, bool) {
-		problems := unwell(w.status(), len(w.cluster.Nodes))
+		problems := unwell(w.status(), w.cluster)
 		return strings.Join(problems, "; "), len(problems) == 0
 	})
 }
 
 // unwell lists what is not as it should be.
-func unwell(status status.Status, nodes int) []string {
+func unwell(status status.Status, described *description.Cluster) []string {
 	var problems []string
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	for _, layer := range status.Layers {
@@ -205,7 +207,8 @@ func unwell(status status.Status, nodes int) []string {
 			problem("gate %s, %s: %s", gate.Gate, gate.Condition, gate.Seen)
 		}
 	}
-	if len(status.Nodes) != nodes || len(status.Layers) != 6 || len(gates) != 5 {
+	has := len(layers.Of(described))
+	if len(status.Nodes) != len(described.Nodes) || len(status.Layers) != has || len(gates) != has-1 {
 		problem("status shows %d nodes, %d layers, %d gates", len(status.Nodes), len(status.Layers), len(gates))
 	}
 	return problems

@@ -73,6 +73,10 @@ var clusters = []Story{
 		in(scenarios, "TestAWorkerLeaves", "TestControlPlanesLeave", "TestANodeLeavesThatIsInterruptedAtEachStep")},
 	{"all-at-once", "nodes whose VMs are changed are drained and restarted one at a time, after any interruption, too",
 		in(scenarios, "TestNodesAreRestartedOneAtATime")},
+	{"patched", "a changed machine configuration goes to one node after the other while the cluster is well, with a restart only where Talos asks for one", also(
+		in(scenarios, "TestAPatchGoesToOneNodeAfterTheOther"), in("cluster/restart", "TestASickNodesTurnComesFirstAndWaitsForNothing"))},
+	{"one-machine", "one machine is a cluster: its restart says what is away meanwhile; storage goes by its owner's word alone", also(
+		in(scenarios, "TestOneMachineIsAClusterWithoutStorage"), in("cluster/restart", "TestWhatIsAwayWithANodeIsKnown"))},
 	{"renamed-node", "what would remove or replace a machine is listed, and refused until it is typed by name", also(
 		in(scenarios, "TestCreateTakesNoMachineAwayUnasked"), in("cluster/platform", "TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName"))},
 	{"vm-exists", "machines of the cluster's own that no state knows are imported and do not notice; somebody else's VM is named and left alone",

@@ -1,0 +1,215 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/tell"
+)
+
+const described = "live/sandbox/cluster.yaml"
+
+// sections of the sandbox's description.
+const (
+	longhorn = "storage:\n  replicas: 2\n  dataPath: /var/lib/longhorn\n  storageClass: longhorn\n"
+	oneCopy  = "storage:\n  replicas: 1\n"
+)
+
+// alone leaves one control plane of the sandbox's nodes, with the storage that is written.
+func alone(storage string) []change {
+	return []change{
+		{file: described, from: "  - {name: sandbox-cp-2, role: controlplane, address: 192.168.77.212, vmID: 522, host: pve, cores: 4, memory: 8192, disks: [{size: 40}]}\n"},
+		{file: described, from: "  - {name: sandbox-cp-3, role: controlplane, address: 192.168.77.213, vmID: 523, host: pve, cores: 4, memory: 8192, disks: [{size: 40}]}\n"},
+		{file: described, from: "  - {name: sandbox-worker-1, role: worker, address: 192.168.77.214, vmID: 524, host: pve, cores: 4, memory: 16384, disks: [{size: 100}]}\n"},
+		{file: described, from: "  - {name: sandbox-worker-2, role: worker, address: 192.168.77.215, vmID: 525, host: pve, cores: 4, memory: 16384, disks: [{size: 100}]}\n"},
+		{file: described, from: longhorn, to: storage},
+	}
+}
+
+// TestOneMachineIsAClusterWithoutStorage: the one machine runs etcd, the API and all pods, and every restart takes all of that away.
+func TestOneMachineIsAClusterWithoutStorage(t *testing.T) {
+	w := newWorld(t, "homelab", "0.02", alone("storage: none\n")...)
+	w.on()
+	w.castle("create").succeeds()
+	w.hasExactlyItsVMs()
+	members := w.hasAQuorum(w.unsealed("talosconfig"))
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	k.hasNodes()
+	k.givesAddresses()
+	k.follows(w.head(), seedTag)
+	node, err := k.typed.CoreV1().Nodes().Get(t.Context(), "sandbox-cp-1", metav1.GetOptions{})
+	k.must(err)
+	if _, excluded := node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"]; excluded || len(node.Spec.Taints) > 0 {
+		t.Errorf("its labels are %v, its taints %v", node.Labels, node.Spec.Taints)
+	}
+	w.hasNoStorage()
+	w.isWell()
+	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "No changes.") != 5 || strings.Contains(plan, "storage") {
+		t.Errorf("the plan is\n%s", plan)
+	}
+
+	// Its VM gets more memory: there is nowhere to drain its pods to.
+	boot := k.boots()["sandbox-cp-1"]
+	more := change{file: described, from: "vmID: 521, host: pve, cores: 4, memory: 8192", to: "vmID: 521, host: pve, cores: 4, memory: 10240"}
+	w.use("more", append(alone("storage: none\n"), more)...)
+	w.castle("create").succeeds()
+	for _, away := range []string{"it is the only control plane: nobody reaches the API while it restarts", "no other node takes pods"} {
+		if w.noted(func(e timeline.Event) bool { return strings.HasPrefix(e.Cause, away) }) {
+			tell.Observation(t, 0, "create says: %s", away)
+		} else {
+			t.Errorf("create does not say %q", away)
+		}
+	}
+	k.hasNodes()
+	if k.boots()["sandbox-cp-1"] == boot || k.isCordoned("sandbox-cp-1") {
+		t.Error("it was not restarted, or is still cordoned")
+	}
+	k.follows(w.head(), seedTag)
+	if got := w.hasAQuorum(w.unsealed("talosconfig")); !slices.Equal(got, members) {
+		t.Errorf("etcd's members were %v and are %v", members, got)
+	}
+
+	// Storage, and without it again by the owner's word alone.
+	w.use("storage", append(alone(oneCopy), more)...)
+	w.castle("create").succeeds()
+	w.isWell()
+	w.use("none", append(alone("storage: none\n"), more)...)
+	w.castle("create").failsWith("the layer storage is none in cluster.yaml, and its state holds", "create --cluster sandbox --remove-layer storage", "nothing was changed")
+	if plan := w.castle("plan").succeeds().stdout.String(); !strings.Contains(plan, "--remove-layer storage") {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	w.castle("create", "--remove-layer=storage").succeeds()
+	w.hasNoStorage()
+	classes, err := k.typed.StorageV1().StorageClasses().List(t.Context(), metav1.ListOptions{})
+	if k.must(err); len(classes.Items) > 0 {
+		t.Errorf("there are the storage classes %v", classes.Items)
+	}
+	w.castle("create").succeeds()
+
+	w.castle("destroy", "--confirm=sandbox").succeeds()
+	w.nothingIsLeft()
+}
+
+// use goes on with another description of the cluster.
+func (w *world) use(name string, changes ...change) {
+	w.t.Helper()
+	w.live = w.copyLive(name, changes...)
+	var err error
+	if w.cluster, err = description.Load(w.live); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// hasNoStorage fails the test where status knows of a layer storage, or of its gate.
+func (w *world) hasNoStorage() {
+	w.t.Helper()
+	status := w.status()
+	for _, layer := range status.Layers {
+		if layer.Layer == "storage" {
+			w.t.Errorf("status has the layer %+v", layer)
+		}
+	}
+	for _, gate := range status.Gates {
+		if gate.Gate == "storage" {
+			w.t.Errorf("status has the gate %+v", gate)
+		}
+	}
+}
+
+// TestAPatchGoesToOneNodeAfterTheOther, while the cluster is well, and restarts the nodes alone that Talos restarts for it.
+func TestAPatchGoesToOneNodeAfterTheOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "homelab", "0.02", justPlatform()...)
+	w.on()
+	w.castle("create").succeeds()
+	members := w.hasAQuorum(w.unsealed("talosconfig"))
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	boots := k.boots()
+
+	w.live = w.edited("unknown", change{from: "kubernetes:\n", to: "  patches:\n    worker:\n      - machine: {sysctl: {vm.max_map_count: \"262144\"}}\nkubernetes:\n"})
+	w.castle("create").failsWith("cluster.yaml:30: talos.patches.worker[0]:", "unknown keys found during decoding: machine: sysctl")
+	patches := change{from: "kubernetes:\n", to: "  patches:\n    all:\n      - machine: {sysctls: {vm.max_map_count: \"262144\"}}\n    worker:\n      - machine: {nodeLabels: {pool: fast}}\nkubernetes:\n"}
+	w.live = w.edited("patched", patches)
+	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "will get another machine configuration, without a restart") != 5 {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	w.castle("create").succeeds()
+	if got := w.inTurn(); len(got) != 5 {
+		t.Errorf("%v were configured", got)
+	}
+	if now := k.boots(); !equal(now, boots) {
+		t.Errorf("the boots were %v and are %v", boots, now)
+	}
+	w.until(time.Minute, "the workers' label", func() (string, bool) {
+		nodes, err := k.typed.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "pool=fast"})
+		k.must(err)
+		return "", len(nodes.Items) == 2
+	})
+
+	k.deploys("web", "sandbox-worker-2")
+	w.live = w.edited("restarting", patches, change{from: "vmID: 522,", to: "vmID: 522, patches: [{machine: {env: {GRPC_GO_LOG: info}}}],"},
+		change{from: "vmID: 525,", to: "vmID: 525, patches: [{machine: {env: {GRPC_GO_LOG: info}}}],"})
+	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "will get another machine configuration, with a restart") != 2 {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	w.castle("create").succeeds()
+	if got := w.inTurn(); !slices.Equal(got, []string{"sandbox-cp-2", "sandbox-worker-2"}) {
+		t.Errorf("%v were configured", got)
+	}
+	now := k.boots()
+	for _, node := range w.cluster.Nodes {
+		restarted := node.Name == "sandbox-cp-2" || node.Name == "sandbox-worker-2"
+		if (now[node.Name] != boots[node.Name]) != restarted || k.isCordoned(node.Name) {
+			t.Errorf("%s was restarted: %t, is cordoned: %t", node.Name, now[node.Name] != boots[node.Name], k.isCordoned(node.Name))
+		}
+	}
+	if got := w.hasAQuorum(w.unsealed("talosconfig")); !slices.Equal(got, members) {
+		t.Errorf("etcd's members were %v and are %v", members, got)
+	}
+	w.castle("create").succeeds()
+	if got := w.inTurn(); got != nil {
+		t.Errorf("%v were configured again", got)
+	}
+}
+
+// inTurn are the nodes that the last run has configured in a cluster that was up, in their order. It fails the test where one came while the one
+// before was not through, or without the gate.
+func (w *world) inTurn() []string {
+	w.t.Helper()
+	var nodes []string
+	gate, busy := false, ""
+	for _, event := range w.events() {
+		node, configures := strings.CutPrefix(event.Name, "configure ")
+		switch {
+		case event.Kind == timeline.KindGate && event.Name == "nodes" && event.Phase == timeline.PhaseEnd && event.Result == timeline.ResultOK:
+			gate = true
+		case strings.HasPrefix(event.Name, "drain ") && event.Phase == timeline.PhaseStart:
+			busy = strings.TrimPrefix(event.Name, "drain ")
+		case event.Name == "restart "+busy && event.Phase == timeline.PhaseEnd:
+			busy = ""
+		case configures && event.Phase == timeline.PhaseStart:
+			if !gate || busy != "" && busy != node {
+				w.t.Errorf("%s is configured while %q is down, the gate before it: %t", node, busy, gate)
+			}
+			nodes, gate = append(nodes, node), false
+		}
+	}
+	return nodes
+}
+
+func equal(a, b map[string]string) bool {
+	for key, value := range a {
+		if b[key] != value {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
