@@ -20,13 +20,15 @@ var grammar = strictyaml.Schema{Facts: facts, Texts: map[reflect.Type]strictyaml
 	addressType: {What: "one address such as 192.168.1.10", Read: func(text string) (any, string) { return asAny(readAddress(text)) }},
 	prefixType:  {What: "one subnet such as 192.168.1.0/24", Read: func(text string) (any, string) { return asAny(readPrefix(text)) }},
 }, Wholes: map[reflect.Type]strictyaml.Whole{
-	patchType: func(node *yaml.Node) (any, string) { return asAny(readPatch(node)) },
+	manifestType: func(node *yaml.Node) (any, string) { return asAny(readManifest(node)) },
+	patchType:    func(node *yaml.Node) (any, string) { return asAny(readPatch(node)) },
 }}
 
 var (
-	addressType = reflect.TypeFor[netip.Addr]()
-	prefixType  = reflect.TypeFor[netip.Prefix]()
-	patchType   = reflect.TypeFor[Patch]()
+	addressType  = reflect.TypeFor[netip.Addr]()
+	prefixType   = reflect.TypeFor[netip.Prefix]()
+	patchType    = reflect.TypeFor[Patch]()
+	manifestType = reflect.TypeFor[Manifest]()
 )
 
 func asAny[T any](value T, problem string) (any, string) { return value, problem }

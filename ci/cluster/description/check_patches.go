@@ -43,6 +43,7 @@ var said = []struct {
 	{"", "", "cluster.etcd.ca", ofSecrets},
 	{"", "", "cluster.etcd.advertisedSubnets", ofNetwork},
 	{"", "", "cluster.etcd.listenSubnets", ofNetwork},
+	{"", "", "cluster.network.cni", "kubernetes.cni says it"},
 	{"", "", "cluster.network.podSubnets", "kubernetes.podSubnet says it"},
 	{"", "", "cluster.network.serviceSubnets", "kubernetes.serviceSubnet says it"},
 	{"", "", "cluster.apiServer.image", "kubernetes.version says it"},

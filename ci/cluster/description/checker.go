@@ -31,6 +31,7 @@ func (k *checker) check() {
 	k.talos()
 	k.patches()
 	k.kubernetes()
+	k.cni()
 	k.storage()
 	k.gitops()
 	k.secrets()

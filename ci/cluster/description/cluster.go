@@ -30,6 +30,12 @@ const (
 	RoleWorker       = "worker"
 )
 
+// What may bring the pods' network.
+const (
+	CNIFlannel = "flannel" // Talos does
+	CNINone    = "none"    // manifests of the user's do
+)
+
 // What may encrypt the EPHEMERAL partition.
 const (
 	EncryptionNodeID = "nodeID" // a key derived from the VM's own id
@@ -192,6 +198,10 @@ type Kubernetes struct {
 	PodSubnet netip.Prefix `json:"podSubnet"`
 	// Addresses of Services, a /12 or smaller.
 	ServiceSubnet netip.Prefix `json:"serviceSubnet"`
+	// What brings the pods' network: flannel is Talos's own, none leaves it to cniManifests.
+	CNI string `json:"cni"`
+	// Files beside this description with the manifests of another CNI, such as Cilium's, which Talos applies as soon as the API answers.
+	CNIManifests []Manifest `json:"cniManifests,omitzero"`
 }
 
 // LoadBalancer is what MetalLB hands out.

@@ -92,6 +92,9 @@ var facts = strictyaml.Facts{
 	"kubernetes.podSubnet":     {Default: netip.MustParsePrefix("10.244.0.0/16")},
 	"kubernetes.serviceSubnet": {Default: netip.MustParsePrefix("10.96.0.0/16")},
 
+	"kubernetes.cni":          {Words: []string{CNIFlannel, CNINone}, Default: CNIFlannel},
+	"kubernetes.cniManifests": {Optional: true},
+
 	"loadBalancer":        {Instead: none},
 	"loadBalancer.pool":   {Nonempty: true, Hint: "write [192.168.1.220-192.168.1.239] or [192.168.1.224/28]"},
 	"loadBalancer.pool[]": {Form: regexp.MustCompile(`^(\d{1,3}\.){3}\d{1,3}(/\d{1,2}|\s*-\s*(\d{1,3}\.){3}\d{1,3})$`)},

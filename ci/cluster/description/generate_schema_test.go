@@ -38,6 +38,8 @@ func addresses(typ reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Format: "ipv4"}
 	case prefixType:
 		return &jsonschema.Schema{Type: "string", Pattern: `^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$`}
+	case manifestType:
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string", MinLength: &one}, {Type: "object"}}}
 	case patchType:
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "object"}, {Type: "string", MinLength: &one}}}
 	}

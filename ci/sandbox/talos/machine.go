@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
 
 	"tazlab.net/castle/ci/sandbox/profile"
@@ -351,6 +352,7 @@ func (m *machine) node(conf *settings) Node {
 	return Node{
 		Name: conf.hostname, VMID: m.vm.ID, Role: conf.role(), Address: m.address(conf), Cores: m.vm.Cores, MemoryMiB: m.vm.MemoryMiB,
 		KubernetesVersion: tag(conf.provider.Machine().Kubelet().Image()), TalosVersion: m.version(conf),
+		NoCNI:  conf.provider.Cluster().Network().CNI().Name() == constants.NoneCNI,
 		Labels: conf.labels(), Taints: conf.taints(),
 	}
 }

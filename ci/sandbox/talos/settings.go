@@ -106,7 +106,12 @@ func (s *settings) taints() map[string]string {
 
 func (s *settings) controlPlane() ControlPlane {
 	c := s.provider.Cluster()
+	var manifests []string
+	for _, manifest := range c.InlineManifests() {
+		manifests = append(manifests, manifest.Contents())
+	}
 	return ControlPlane{
+		Manifests:   manifests,
 		ClusterName: c.Name(), Endpoint: c.Endpoint(), CertSANs: c.CertSANs(),
 		CA: c.IssuingCA(), AggregatorCA: c.AggregatorCA(), EtcdCA: c.Etcd().CA(), ServiceAccountKey: c.ServiceAccount().Key,
 		SecretboxSecret: c.SecretboxEncryptionSecret(),

@@ -52,6 +52,8 @@ type Node struct {
 	MemoryMiB         int
 	KubernetesVersion string // "v1.36.2", from the kubelet's image
 	TalosVersion      string // "v1.13.0"
+	// NoCNI says that Talos brings no network for pods: the node is not Ready before somebody else's is there.
+	NoCNI bool
 	// Labels and Taints are those of its configuration and its role; a taint is "value:effect" by its key.
 	Labels, Taints map[string]string
 }
@@ -69,7 +71,8 @@ type ControlPlane struct {
 	PodSubnets        []string
 	ServiceSubnets    []string
 	DNSDomain         string
-	KubernetesVersion string // "v1.36.2", from the API server's image
+	KubernetesVersion string   // "v1.36.2", from the API server's image
+	Manifests         []string // YAML, which Talos applies where an object is not there
 	Config            config.Provider
 }
 

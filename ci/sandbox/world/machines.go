@@ -133,7 +133,10 @@ func (k kubernetes) ControlPlaneUp(ctx context.Context, node talos.Node, config 
 	if err != nil {
 		return fmt.Errorf("machine configuration of %s: %w", node.Name, err)
 	}
-	return k.plane.ControlPlaneUp(ctx, node.Name, node.Address, converted)
+	if err := k.plane.ControlPlaneUp(ctx, node.Name, node.Address, converted); err != nil {
+		return err
+	}
+	return applyManifests(ctx, k.plane.Admin(), config.Manifests)
 }
 
 func convert(config talos.ControlPlane) (kube.Config, error) {
@@ -156,7 +159,7 @@ func convert(config talos.ControlPlane) (kube.Config, error) {
 func (k kubernetes) ControlPlaneDown(node talos.Node) { k.plane.ControlPlaneDown(node.Name) }
 
 func (k kubernetes) NodeUp(_ context.Context, node talos.Node) error {
-	k.plane.NodeUp(kube.Node{Name: node.Name, Address: node.Address, Labels: node.Labels, Taints: node.Taints,
+	k.plane.NodeUp(kube.Node{Name: node.Name, Address: node.Address, NoCNI: node.NoCNI, Labels: node.Labels, Taints: node.Taints,
 		Cores: node.Cores, Memory: node.MemoryMiB})
 	return nil
 }

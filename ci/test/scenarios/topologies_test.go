@@ -3,6 +3,8 @@
 package scenarios
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +179,55 @@ func TestAPatchGoesToOneNodeAfterTheOther(t *testing.T) {
 	w.castle("create").succeeds()
 	if got := w.inTurn(); got != nil {
 		t.Errorf("%v were configured again", got)
+	}
+}
+
+// network is what another CNI's manifests look like: a pod on each node, in the node's own network, that writes where the runtime looks.
+const network = `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: network, namespace: kube-system}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: network, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: network}}
+  template:
+    metadata: {labels: {app: network}}
+    spec:
+      hostNetwork: true
+      serviceAccountName: network
+      tolerations: [{operator: Exists}]
+      containers:
+        - name: agent
+          image: quay.io/cilium/cilium:v1.18.0
+          volumeMounts: [{name: conf, mountPath: /host/etc/cni/net.d}]
+      volumes: [{name: conf, hostPath: {path: /etc/cni/net.d}}]
+`
+
+// TestAnotherCNIComesWithTheMachines, before any pod that needs a network.
+func TestAnotherCNIComesWithTheMachines(t *testing.T) {
+	t.Parallel()
+	none := change{file: described, from: "  podSubnet: 10.244.0.0/16\n", to: "  podSubnet: 10.244.0.0/16\n  cni: none\n  cniManifests: [cni.yaml]\n"}
+	w := newWorld(t, "homelab", "0.02", without(storageFolder, gitopsFolder)...)
+	w.live = w.copyLive("cni", append(without(storageFolder, gitopsFolder), none)...)
+	if err := os.WriteFile(filepath.Join(w.live, "cni.yaml"), []byte(network), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.on()
+	w.castle("create").succeeds()
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	k.hasNodes()
+	k.givesAddresses()
+	pods, err := k.typed.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "app=network"})
+	if k.must(err); len(pods.Items) != len(w.cluster.Nodes) {
+		t.Errorf("the CNI has %d pods", len(pods.Items))
+	}
+	if nodes := w.event(ends(timeline.KindGate, "platform", "nodes")); nodes.Result != timeline.ResultOK {
+		t.Errorf("the gate of the nodes ended %+v", nodes)
+	}
+	if plan := w.castle("plan").succeeds().stdout.String(); strings.Contains(plan, "will get another machine configuration") {
+		t.Errorf("the plan is\n%s", plan)
 	}
 }
 

@@ -64,7 +64,11 @@ func machineConfigs(c *description.Cluster, bundle *Bundle) (map[string]taloscon
 		return nil, nil, err
 	}
 	vip := c.Endpoint.String()
-	input, err := generate.NewInput(c.Name, endpoint(c), strings.TrimPrefix(c.Kubernetes.Version, "v"),
+	var cni []generate.Option // flannel
+	if c.Kubernetes.CNI == description.CNINone {
+		cni = append(cni, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))
+	}
+	input, err := generate.NewInput(c.Name, endpoint(c), strings.TrimPrefix(c.Kubernetes.Version, "v"), append(cni,
 		generate.WithVersionContract(contract),
 		generate.WithSecretsBundle(bundle),
 		generate.WithInstallDisk(installDisk), // see disks.go for nodes with several
@@ -73,7 +77,7 @@ func machineConfigs(c *description.Cluster, bundle *Bundle) (map[string]taloscon
 		generate.WithAllowSchedulingOnControlPlanes(len(c.Workers()) == 0),
 		generate.WithEndpointList(addresses(controlPlanes(c))),
 		generate.WithRoles(role.MakeSet(role.Admin)),
-	)
+	)...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("machine configuration of %s: %w", c.Name, err)
 	}
@@ -150,6 +154,12 @@ func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
 		v1.MachineConfig.MachineKubelet.KubeletExtraMounts = []v1alpha1.ExtraMount{{
 			Destination: path, Source: path, Type: "bind", Options: []string{"bind", "rshared", "rw"},
 		}}
+	}
+	if node.Role == description.RoleControlPlane {
+		for _, manifest := range c.Kubernetes.CNIManifests {
+			v1.ClusterConfig.ClusterInlineManifests = append(v1.ClusterConfig.ClusterInlineManifests,
+				v1alpha1.ClusterInlineManifest{InlineManifestName: manifest.Name, InlineManifestContents: manifest.Text()})
+		}
 	}
 	if len(c.Workers()) == 0 {
 		// Of nodes with this label MetalLB announces no address, and here there are no others.

@@ -2,6 +2,7 @@ package machineconfig_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +171,27 @@ func TestFurtherDisksAreVolumes(t *testing.T) {
 		}
 		if mount := config.Machine().Kubelet().ExtraMounts(); len(mount) != 1 || mount[0].Destination != "/var/mnt/longhorn" {
 			t.Errorf("the kubelet has %v", mount)
+		}
+	}
+}
+
+func TestAnotherCNIComesWithTheControlPlanes(t *testing.T) {
+	c, bundle := described(t, "blue")
+	if err := json.Unmarshal([]byte(`[{"name": "cilium.yaml", "text": "kind: DaemonSet\n"}]`), &c.Kubernetes.CNIManifests); err != nil {
+		t.Fatal(err)
+	}
+	c.Kubernetes.CNI = description.CNINone
+	configs, _, err := machineconfig.Configs(c, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, manifests := range map[string]int{"blue-cp-1": 1, "blue-cp-3": 1, "blue-worker-1": 0} {
+		cluster := configs[node].Cluster()
+		if cluster.Network().CNI().Name() != "none" || len(cluster.InlineManifests()) != manifests {
+			t.Errorf("%s: CNI %s, manifests %v", node, cluster.Network().CNI().Name(), cluster.InlineManifests())
+		}
+		if manifests == 1 && (cluster.InlineManifests()[0].Name() != "cilium.yaml" || cluster.InlineManifests()[0].Contents() != "kind: DaemonSet\n") {
+			t.Errorf("%s: %v", node, cluster.InlineManifests())
 		}
 	}
 }

@@ -36,6 +36,7 @@ const (
 type Node struct {
 	Name    string
 	Address netip.Addr
+	NoCNI   bool // it is Ready only once a pod on it has brought a network for pods
 	// Labels and Taints are those that Talos gives it; a taint is "value:effect" by its key.
 	Labels, Taints map[string]string
 	Cores          int
@@ -124,17 +125,15 @@ func (a *Agent) kubelet(n *node) {
 	if a.options.Profile.Sleep(ctx, a.options.Profile.Delays.Kubelet) != nil {
 		return
 	}
+	if n.NoCNI && !(a.takePods(n) && a.networked(n)) {
+		return
+	}
 	if !a.persist(ctx, "report", n, func(ctx context.Context, c *api) error { return a.reportNode(ctx, c, n, true) }) {
 		return
 	}
-	a.mu.Lock()
-	n.registered = true
-	a.mu.Unlock()
-	connected, err := a.connected(ctx)
-	if err != nil {
+	if !n.NoCNI && !a.takePods(n) {
 		return
 	}
-	a.startPods(connected, n.Name)
 	ticker := time.NewTicker(leasePeriod)
 	defer ticker.Stop()
 	for {
@@ -151,6 +150,19 @@ func (a *Agent) kubelet(n *node) {
 			return a.reportNode(ctx, c, n, true)
 		})
 	}
+}
+
+// takePods starts what is bound to the node from now on. It is false when the power went first.
+func (a *Agent) takePods(n *node) bool {
+	a.mu.Lock()
+	n.registered = true
+	a.mu.Unlock()
+	connected, err := a.connected(n.context)
+	if err != nil {
+		return false
+	}
+	a.startPods(connected, n.Name)
+	return true
 }
 
 // persist repeats a call until it succeeds; false when the power went first.

@@ -154,6 +154,9 @@ func (w *worker) run() {
 
 // prepare makes what all containers share. A missing secret or config map is waited for.
 func (w *worker) prepare(ctx context.Context) error {
+	if !w.object().Spec.HostNetwork && !w.agent.hasNetwork(w.node) {
+		return errNoNetwork
+	}
 	connected, err := w.agent.connected(ctx)
 	if err != nil {
 		return err

@@ -77,6 +77,8 @@ var clusters = []Story{
 		in(scenarios, "TestAPatchGoesToOneNodeAfterTheOther"), in("cluster/restart", "TestASickNodesTurnComesFirstAndWaitsForNothing"))},
 	{"one-machine", "one machine is a cluster: its restart says what is away meanwhile; storage goes by its owner's word alone", also(
 		in(scenarios, "TestOneMachineIsAClusterWithoutStorage"), in("cluster/restart", "TestWhatIsAwayWithANodeIsKnown"))},
+	{"own-network", "another CNI comes with the machines, before any pod that needs it, and the nodes are Ready when it is", also(
+		in(scenarios, "TestAnotherCNIComesWithTheMachines"), in("cluster/talos/machineconfig", "TestAnotherCNIComesWithTheControlPlanes"))},
 	{"renamed-node", "what would remove or replace a machine is listed, and refused until it is typed by name", also(
 		in(scenarios, "TestCreateTakesNoMachineAwayUnasked"), in("cluster/platform", "TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName"))},
 	{"vm-exists", "machines of the cluster's own that no state knows are imported and do not notice; somebody else's VM is named and left alone",
