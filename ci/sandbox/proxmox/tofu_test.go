@@ -147,16 +147,63 @@ func TestTheRealProviderShowsWhyItFailed(t *testing.T) {
 // The layer's module is the provider's user that counts. The host's moods meet the clones, which the module retries, and the token has the
 // README's role without what create is said to do without.
 func TestTheLayersModuleReachesAStateWithoutChanges(t *testing.T) {
-	layers := filepath.Join("..", "..", "..", "terragrunt")
 	w := newWorld(t, func(o *Options) {
 		slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2", profile.PrivilegeMissing: "Datastore.Audit,Sys.Audit,VM.Config.HWType"})(o)
 		o.Privileges = map[string][]string{"/": hypervisor.Privileges()}
 	})
+	tofu := ofModule(t, w, func(*description.Cluster) {})
+	tofu.run(t, 0, "apply", "-input=false", "-auto-approve")
+	if vm, on := w.machines.vm(525); !on || vm.MemoryMiB != 16384 || vm.Disks[0].Bytes != 100*gib {
+		t.Errorf("VM 525 is on: %v, %+v", on, vm)
+	}
+	tofu.plan(t, noChanges)
+	tofu.run(t, 0, "destroy", "-input=false", "-auto-approve")
+}
+
+// Machines stand on three hosts: at their template, at another one's, and away from theirs, which shared storage alone allows.
+func TestTheLayersModuleClonesOnEachHostAndAcrossSharedStorage(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		slow(profile.Delays{VMClone: 100 * time.Millisecond}, nil)(o)
+		o.Privileges = map[string][]string{"/": hypervisor.Privileges()}
+		o.Nodes = []Node{{Name: "pve"}, {Name: "pve2"}, {Name: "pve3"}}
+		o.Storages = []Storage{{ID: "ceph", Type: "rbd", Content: "images", Bytes: 1 << 40, Shared: true}}
+	})
+	if err := w.Seed(Guest{Template: true, VM: VM{ID: 901, Name: "talos", Node: "pve2", Disks: []Disk{{Interface: "scsi0", Bytes: 10 * gib}}}}); err != nil {
+		t.Fatal(err)
+	}
+	tofu := ofModule(t, w, func(c *description.Cluster) {
+		c.Proxmox.Storage, c.Proxmox.VLAN = "ceph", 42
+		c.Proxmox.TemplateHost, c.Proxmox.Templates = "pve", map[string]int{"pve2": 901}
+		c.Nodes[3].Host, c.Nodes[4].Host = "pve2", "pve3"
+		c.Nodes[4].Disks = append(c.Nodes[4].Disks, description.Disk{Size: 30, Volume: "data"})
+	})
+	tofu.run(t, 0, "apply", "-input=false", "-auto-approve")
+	for id, host := range map[int]string{521: "pve", 524: "pve2", 525: "pve3"} {
+		vm, on := w.machines.vm(id)
+		if !on || vm.Node != host || len(vm.Disks) != 1 && id != 525 {
+			t.Errorf("VM %d is on: %v, %+v", id, on, vm)
+		}
+	}
+	if vm, _ := w.machines.vm(525); len(vm.Disks) != 2 || vm.Disks[1].Bytes != 30*gib {
+		t.Errorf("VM 525 has the disks %+v", vm.Disks)
+	}
+	if card := w.vm(t, 521).VirtualMachineConfig.Nets["net0"]; !strings.Contains(card, "tag=42") {
+		t.Errorf("VM 521 has the network card %s", card)
+	}
+	tofu.plan(t, noChanges)
+	tofu.run(t, 0, "destroy", "-input=false", "-auto-approve")
+}
+
+// ofModule is the layer's module for the sandbox's cluster, changed.
+func ofModule(t *testing.T, w *world, change func(*description.Cluster)) tofu {
+	t.Helper()
+	layers := filepath.Join("..", "..", "..", "terragrunt")
 	tofu := newTofu(t, w, filepath.Join(layers, "modules", "platform-proxmox"))
 	cluster, err := description.Load(filepath.Join(layers, "live", "sandbox"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(cluster)
 	variables, err := json.Marshal(map[string]any{"cluster": cluster})
 	if err != nil {
 		t.Fatal(err)
@@ -168,10 +215,5 @@ func TestTheLayersModuleReachesAStateWithoutChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tofu.run(t, 0, "apply", "-input=false", "-auto-approve")
-	if vm, on := w.machines.vm(525); !on || vm.MemoryMiB != 16384 || vm.Disks[0].Bytes != 100*gib {
-		t.Errorf("VM 525 is on: %v, %+v", on, vm)
-	}
-	tofu.plan(t, noChanges)
-	tofu.run(t, 0, "destroy", "-input=false", "-auto-approve")
+	return tofu
 }
