@@ -45,6 +45,7 @@ func (r Request) check(cluster *description.Cluster) strictyaml.Mistakes {
 	c.hosts()
 	c.blog()
 	c.address()
+	c.volumes()
 	c.hostOfGit()
 	c.backup()
 	c.recipients()
@@ -127,11 +128,31 @@ func (c *checker) address() {
 	}
 	address, err := netip.ParseAddr(c.IngressAddress)
 	switch {
+	case !c.cluster.LoadBalancer.Has() && c.parts[Traefik]:
+		c.mistake("without", "cluster.yaml says loadBalancer: none, and nobody would give Traefik its address; leave it out (--without traefik,cert-manager)")
+	case !c.cluster.LoadBalancer.Has() && c.IngressAddress != "":
+		c.mistake("ingress-address", "cluster.yaml says loadBalancer: none; leave it out")
 	case c.IngressAddress == "":
 	case err != nil:
 		c.mistake("ingress-address", shown(c.IngressAddress)+" is no address; write one of loadBalancer.pool, "+strings.Join(c.cluster.LoadBalancer.Pool, ", "))
 	case !slices.ContainsFunc(c.cluster.LoadBalancer.Pool, func(entry string) bool { return poolOf(entry).contains(address) }):
 		c.mistake("ingress-address", c.IngressAddress+" is not in loadBalancer.pool, "+strings.Join(c.cluster.LoadBalancer.Pool, ", ")+"; write one that is, or leave it out")
+	}
+}
+
+// volumes finds the parts that keep something, for which Prometheus and the Dagger engine claim volumes.
+func (c *checker) volumes() {
+	if c.cluster == nil || c.cluster.Storage.Has() {
+		return
+	}
+	var keep []string
+	for _, part := range []string{Monitoring, Dagger} {
+		if c.parts[part] {
+			keep = append(keep, part)
+		}
+	}
+	if keep != nil {
+		c.mistake("without", "cluster.yaml says storage: none, and nobody would give volumes to "+strings.Join(keep, " and ")+"; leave out what needs them (--without "+strings.Join(keep, ",")+")")
 	}
 }
 

@@ -65,7 +65,7 @@ func newModel(c *description.Cluster, r Request) (*model, error) {
 		BlogHost: cmp.Or(r.BlogHost, "blog."+r.Domain), GrafanaHost: "grafana." + r.Domain, ReceiverHost: "flux." + r.Domain,
 		BlogImage: repository + ":" + cmp.Or(tag, unpublished), BlogRepository: repository, BlogManifest: "apps/base/hugo-blog/deployment.yaml",
 		BlogPort: cmp.Or(r.BlogPort, defaultPort), Published: tag != "",
-		IngressAddress: cmp.Or(r.IngressAddress, poolOf(c.LoadBalancer.Pool[0]).last.String()),
+		IngressAddress: ingressAddress(c, r),
 		AlertType:      cmp.Or(r.AlertType, defaultAlerts), Notifies: c.GitOps.Notifications,
 		Owner:      cmp.Or(r.Owner, ownerOf(c.GitOps.URL)),
 		Recipients: strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
@@ -100,6 +100,15 @@ func (r Request) store(c *description.Cluster) (bucket, endpoint, region string)
 		return cmp.Or(r.BackupBucket, c.State.S3.Bucket), r.BackupEndpoint, r.BackupRegion
 	}
 	return c.State.S3.Bucket, c.State.S3.Endpoint, c.State.S3.Region
+}
+
+// ingressAddress is what the request asks for, else the last address of the load balancer's first range; a cluster without a load balancer
+// has none.
+func ingressAddress(c *description.Cluster, r Request) string {
+	if !c.LoadBalancer.Has() {
+		return ""
+	}
+	return cmp.Or(r.IngressAddress, poolOf(c.LoadBalancer.Pool[0]).last.String())
 }
 
 // resticRepository is an S3 store as restic names it; AWS has an address for each region.

@@ -48,6 +48,18 @@ func wrong(t *testing.T) map[string]Request {
 		"a store that is none": with(func(r *Request) {
 			r.BackupBucket, r.BackupEndpoint, r.BackupRegion = "B", "s3.example.org", "Frankfurt am Main"
 		}),
+		"no load balancer and no storage": with(func(*Request) {}, `loadBalancer:
+  pool: [192.168.1.220-192.168.1.239]
+`, "loadBalancer: none\n", `storage:
+  replicas: 2
+  dataPath: /var/lib/longhorn
+  storageClass: longhorn
+`, "storage: none\n"),
+		"an address of no load balancer": with(func(r *Request) {
+			r.IngressAddress, r.Without = "192.168.1.239", []string{Traefik, CertManager}
+		}, `loadBalancer:
+  pool: [192.168.1.220-192.168.1.239]
+`, "loadBalancer: none\n"),
 		"no key of SOPS":                   with(func(*Request) {}, "sops: secrets.sops.yaml", "sops: other.sops.yaml"),
 		"a private key":                    with(func(r *Request) { r.AgeRecipients = []string{"AGE-SECRET-KEY-" + canary} }),
 		"a mirror with a password":         with(func(r *Request) { r.ChartMirror = "https://me:" + canary + "@charts.example.org" }),
@@ -108,6 +120,7 @@ func TestWhatIsLeftOutIsTakenFromTheDescription(t *testing.T) {
 		"infrastructure/controllers/dagger/release.yaml":                "storageClassName: longhorn\n",
 		"infrastructure/configs/etcd-backup/cronjob.yaml":               `"s3:https://s3.example.com/tazlab-states/etcd/green"`,
 		"infrastructure/configs/notifications/receiver.yaml":            "type: github\n",
+		"clusters/green/apps.yaml":                                      "wait: false\n", // no tag, no image, no pod
 		"apps/base/hugo-blog/deployment.yaml":                           `"ghcr.io/me/blog:blog-0000000"`,
 		"apps/overlays/green/hugo-blog/ingress.yaml":                    "host: blog.example.org\n",
 		".sops.yaml": recipient,
@@ -115,6 +128,11 @@ func TestWhatIsLeftOutIsTakenFromTheDescription(t *testing.T) {
 		if !strings.Contains(string(files[name]), want) {
 			t.Errorf("%s has no %s", name, want)
 		}
+	}
+	published := full(clusterFolder(t))
+	published.BlogImage += ":blog-1a2b3c4"
+	if apps := rendered(t, published)["clusters/green/apps.yaml"]; !strings.Contains(string(apps), "wait: true\n") {
+		t.Errorf("a published blog is not waited for:\n%s", apps)
 	}
 	if !strings.Contains(string(files["infrastructure/configs/etcd-backup/cronjob.yaml"]), "ghcr.io/siderolabs/talosctl:v1.13.0") {
 		t.Error("the backup's talosctl is not of the cluster's Talos")

@@ -96,10 +96,11 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 	if len(ingress) != 1 || ingress[0].(map[string]any)["ip"] != "192.168.77.239" {
 		t.Errorf("Traefik's addresses are %v", ingress)
 	}
-	blog := k.get(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "blog", "hugo-blog")
-	if available, _, _ := unstructured.NestedInt64(blog.Object, "status", "availableReplicas"); available != 2 {
-		t.Errorf("%d pods of the blog are available", available)
-	}
+	w.until(2*time.Minute, "the blog's pods", func() (string, bool) {
+		blog := k.get(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "blog", "hugo-blog")
+		available, _, _ := unstructured.NestedInt64(blog.Object, "status", "availableReplicas")
+		return fmt.Sprintf("%d of them are available", available), available == 2
+	})
 	if pull := k.pullSecret(); pull["registry.invalid"] != [3]string{"robot", `a"b`, "cm9ib3Q6YSJi"} {
 		t.Errorf("the pull secret is %v", pull)
 	}
