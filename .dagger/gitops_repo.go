@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -27,15 +28,16 @@ func (m *Castle) GitopsRepo(
 	// staging, or production for certificates that browsers believe.
 	// +default="staging"
 	acmeIssuer string,
-	// The blog's image as castle.yaml names it, or with a tag that is published
-	// already.
+	// The blog's image, or with a tag that is published already. Default: what the
+	// repository's castle.yaml names, for a sandbox in its own registry.
 	// +optional
 	blogImage string,
 	// The blog's host. Default: blog. and the domain.
 	// +optional
 	blogHost string,
-	// The port that the blog's container listens on, as castle.yaml says it.
-	// +default=80
+	// The port that the blog's container listens on. Default: what castle.yaml says,
+	// else 80.
+	// +optional
 	blogPort int,
 	// Traefik's address. Default: the last of the load balancer's first range.
 	// +optional
@@ -83,10 +85,12 @@ func (m *Castle) GitopsRepo(
 	repository *dagger.Directory,
 ) (_ *dagger.Directory, err error) {
 	defer ended("gitops-repo", FormatText, &err)
-	d, _, err := m.Cluster(cluster, repository, nil, "", nil).locate(ctx)
+	c := m.Cluster(cluster, repository, nil, "", nil)
+	d, _, err := c.locate(ctx)
 	if err != nil {
 		return nil, err
 	}
+	blogImage, blogPort = c.blog(ctx, blogImage, blogPort)
 	container, args, err := d.gitopsRepo(
 		repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost, blogPort, ingressAddress, gitProvider, alertType, owner,
 			backupBucket, backupEndpoint, backupRegion, chartMirror), ageRecipient, without, with)
@@ -118,15 +122,16 @@ func (m *Castle) GitopsRepoPush(
 	// staging, or production for certificates that browsers believe.
 	// +default="staging"
 	acmeIssuer string,
-	// The blog's image as castle.yaml names it, or with a tag that is published
-	// already.
+	// The blog's image, or with a tag that is published already. Default: what the
+	// repository's castle.yaml names, for a sandbox in its own registry.
 	// +optional
 	blogImage string,
 	// The blog's host. Default: blog. and the domain.
 	// +optional
 	blogHost string,
-	// The port that the blog's container listens on, as castle.yaml says it.
-	// +default=80
+	// The port that the blog's container listens on. Default: what castle.yaml says,
+	// else 80.
+	// +optional
 	blogPort int,
 	// Traefik's address. Default: the last of the load balancer's first range.
 	// +optional
@@ -196,10 +201,12 @@ func (m *Castle) GitopsRepoPush(
 	timeScale string,
 ) (_ string, err error) {
 	defer ended("gitops-repo-push", FormatText, &err)
-	d, err := m.Cluster(cluster, repository, nil, timeScale, nil).describe(ctx)
+	c := m.Cluster(cluster, repository, nil, timeScale, nil)
+	d, err := c.describe(ctx)
 	if err != nil {
 		return "", err
 	}
+	blogImage, blogPort = c.blog(ctx, blogImage, blogPort)
 	container, args, err := d.gitopsRepo(
 		repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost, blogPort, ingressAddress, gitProvider, alertType, owner,
 			backupBucket, backupEndpoint, backupRegion, chartMirror), ageRecipient, without, with)
@@ -238,16 +245,37 @@ func (m *Castle) GitopsRepoPush(
 	return text, plain(err)
 }
 
+// blog is the image and the port that castle.yaml of the cluster's repository has for its site, where the call names no image. Nothing
+// comes of what it does not say, and of a description with mistakes: castle-gitops tells what is missing together with all else.
+func (c *Cluster) blog(ctx context.Context, image string, port int) (string, int) {
+	if image != "" {
+		return image, port
+	}
+	d, err := c.describe(ctx)
+	if err != nil {
+		return "", port
+	}
+	g, err := (&Site{Castle: c.Castle, Source: c.Repository}).goal(ctx, forImage, d)
+	if err != nil {
+		return "", port
+	}
+	return g.Image, cmp.Or(port, g.Port)
+}
+
 // repositoryFlags are those of castle-gitops for what both functions take.
 func repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost string, blogPort int, ingressAddress, gitProvider, alertType, owner,
 	backupBucket, backupEndpoint, backupRegion, chartMirror string) []string {
-	return append(given(
+	flags := given(
 		flag{"domain", domain}, flag{"acme-email", acmeEmail}, flag{"acme-issuer", acmeIssuer},
 		flag{"blog-image", blogImage}, flag{"blog-host", blogHost},
 		flag{"ingress-address", ingressAddress}, flag{"git-provider", gitProvider}, flag{"alert-type", alertType}, flag{"owner", owner},
 		flag{"backup-bucket", backupBucket}, flag{"backup-endpoint", backupEndpoint}, flag{"backup-region", backupRegion},
 		flag{"chart-mirror", chartMirror},
-	), fmt.Sprintf("--blog-port=%d", blogPort))
+	)
+	if blogPort != 0 {
+		flags = append(flags, fmt.Sprintf("--blog-port=%d", blogPort))
+	}
+	return flags
 }
 
 // gitopsRepo is the container that renders, with the cluster's folder, and the

@@ -77,7 +77,7 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 	image := flags.Image
 	if image == "" && site.Image != "" {
 		image = site.Image
-		if cluster.Registry != "" {
+		if cluster.Registry != "" && !strings.HasPrefix(image, cluster.Registry+"/") {
 			image = cluster.Registry + "/" + image
 		}
 	}

@@ -76,7 +76,8 @@ func TestFlagsGoBeforeTheClusterBeforeTheFileBeforeDefaults(t *testing.T) {
 		"the cluster's": {Settings{Site: "blog"}, Cluster{GitOpsURL: "https://c/x.git", GitOpsBranch: "main", Registry: "192.0.2.1:5000"}, with(func(s *Settings) {
 			s.GitOpsURL, s.GitOpsBranch, s.Image = "https://c/x.git", "main", "192.0.2.1:5000/ghcr.io/me/blog"
 		})},
-		"a flag for Hugo": {Settings{Site: "blog", Hugo: "0.150.0"}, Cluster{}, with(func(s *Settings) { s.Hugo, s.HugoFrom = "0.150.0", "--hugo" })},
+		"the cluster's registry is named already": {Settings{Site: "blog"}, Cluster{Registry: "ghcr.io"}, base},
+		"a flag for Hugo":                         {Settings{Site: "blog", Hugo: "0.150.0"}, Cluster{}, with(func(s *Settings) { s.Hugo, s.HugoFrom = "0.150.0", "--hugo" })},
 		"a flag that is the default of somebody else": {Settings{Site: "blog", GitOpsBranch: "main", Port: 80, Headers: "fitted"}, Cluster{GitOpsBranch: "other"}, with(func(s *Settings) {
 			s.GitOpsBranch, s.Port = "main", 80
 		})},
