@@ -107,12 +107,36 @@ func (m *Castle) ServeBlog(
 	// The port that the image's nginx listens on.
 	// +default=80
 	port int,
+	// A sandbox whose own registry has the image: a folder of the clusters' folder.
+	// +optional
+	cluster string,
+	// The repository with the clusters, or the folder that holds them.
+	// Default: the repository that the module is called in. Left out
+	// of it: Go files, and folders named testdata, content, themes, static or
+	// assets, which belong to sites.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig", "**/*.go", "**/testdata", "**/content", "**/themes", "**/static", "**/assets"]
+	repository *dagger.Directory,
+	// The age key of a sandbox that does not bring its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
 ) (*dagger.Service, error) {
 	s := &Site{
 		Castle: m, Source: source, RegistryPassword: registryPassword, RegistryService: registryService,
 		Given: given(flag{"site", site}, flag{"image", image}, flag{"registry-username", registryUsername}),
 	}
-	at, err := s.settings(ctx, forImage)
+	r := rollout{castle: m, cluster: m.optionalCluster(cluster, repository, ageKey, timeScale)}
+	if err := r.describe(ctx); err != nil {
+		return nil, err
+	}
+	g, err := s.goal(ctx, forImage, r.described)
+	if err != nil {
+		return nil, err
+	}
+	enter, err := r.enterSandbox(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +144,13 @@ func (m *Castle) ServeBlog(
 	if err != nil {
 		return nil, err
 	}
-	puller, flags, err := s.registry(at).attach(base)
+	puller, flags, err := s.registry(g.settings).attach(base.With(enter))
 	if err != nil {
 		return nil, err
 	}
+	args := []string{publishProgram, "pull", "--image=" + g.Image, "--tag=" + tag, "--out=" + made + ".tar"}
 	archive, err := uncached(puller).
-		WithExec(append([]string{publishProgram, "pull", "--image=" + at.Image, "--tag=" + tag, "--out=" + made + ".tar"}, flags...)).
+		WithExec(append(append(args, flags...), g.flags()...)).
 		File(made + ".tar").
 		Sync(ctx)
 	if err != nil {
