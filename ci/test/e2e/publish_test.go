@@ -64,7 +64,7 @@ func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
 		t.Errorf("the commit names not both the source and the digest:\n%s", message)
 	}
 
-	base := startService(t, w, append([]string{"serve-blog", "--tag=" + result.Image.Tag}, w.OnRegistry()...), 80)
+	base := startService(t, root(t), w.Environment(), append([]string{"serve-blog", "--tag=" + result.Image.Tag}, w.OnRegistry()...), 80)
 	for path, want := range map[string]struct {
 		status int
 		body   string
@@ -245,8 +245,8 @@ func get(t *testing.T, url string) (*http.Response, string) {
 	return response, string(body)
 }
 
-// startService keeps a function's service up for the test and returns its URL.
-func startService(t *testing.T, w *world.World, args []string, port int) string {
+// startService keeps a function's service up for the test, called in a folder, and returns its URL.
+func startService(t *testing.T, folder string, environment, args []string, port int) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -256,8 +256,9 @@ func startService(t *testing.T, w *world.World, args []string, port int) string 
 	listener.Close()
 
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
-	command, _, stderr := prepare(ctx, t, w.Environment(),
+	command, _, stderr := prepare(ctx, t, environment,
 		append(append([]string{"call", "--progress=plain"}, args...), "up", fmt.Sprintf("--ports=%d:%d", frontend, port))...)
+	command.Dir = folder
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
