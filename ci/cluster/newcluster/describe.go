@@ -141,7 +141,7 @@ func (o *Options) nodes(hosts []string) []description.Node {
 			size := sizes[role]
 			node := description.Node{Name: fmt.Sprintf("%s-%s-%d", o.Name, short, i+1), Role: role, Cores: size.cores, Memory: size.memory, Disks: []description.Disk{{Size: size.disk}}}
 			if len(hosts) > 0 {
-				node.Host = hosts[i%len(hosts)]
+				node.Host = hosts[len(list)%len(hosts)]
 			}
 			list = append(list, node)
 		}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,8 +69,12 @@ func TestClustersOfARepositoryNeverTouch(t *testing.T) {
 			t.Errorf("%s has its things at %s and %s", c.Name, c.GitOps.Path, c.Secrets.Infisical.Path)
 		}
 	}
-	if hosts := all[0].Nodes; hosts[0].Host != "pve1" || hosts[1].Host != "pve2" || hosts[2].Host != "pve1" {
-		t.Errorf("the control planes are on %+v", hosts)
+	var hosts []string
+	for _, node := range all[0].Nodes {
+		hosts = append(hosts, node.Host)
+	}
+	if want := []string{"pve1", "pve2", "pve1", "pve2", "pve1"}; !slices.Equal(hosts, want) {
+		t.Errorf("the nodes are on %v, want %v", hosts, want)
 	}
 }
 
