@@ -60,6 +60,9 @@ func (m *Castle) Image(
 	return image.WithDirectory(releasedLayers, layers), nil
 }
 
+// buildQuietly calls go build, and shows what it says but for the hundreds of lines of what is downloaded.
+const buildQuietly = `log=$(mktemp) && { go build "$@" 2>"$log"; code=$?; grep -v "^go: downloading " "$log" >&2; exit $code; }`
+
 // compile makes one of the programs, or takes it from the released image. What a
 // debugger would read is not even made: that is a seventh of the compiler's work.
 func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File, error) {
@@ -83,7 +86,7 @@ func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File
 		WithMountedDirectory("/src", m.sources(program)).
 		WithWorkdir("/src").
 		WithEnvVariable("CGO_ENABLED", "0").
-		WithExec([]string{"go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-o", "/program", "./ci/cmd/" + program}).
+		WithExec([]string{"sh", "-c", buildQuietly, "go", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-o", "/program", "./ci/cmd/" + program}).
 		File("/program"), nil
 }
 
