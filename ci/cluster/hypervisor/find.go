@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/luthermonson/go-proxmox"
 )
 
 // Running is the status of a VM that is on.
@@ -51,21 +53,37 @@ func (h *Hypervisor) AwaitOff(ctx context.Context, node string, limit time.Durat
 	}
 }
 
+// Process is the number of the process on the Proxmox node that the cluster's VM of a node is, another one after each start; 0 where it is
+// off.
+func (h *Hypervisor) Process(ctx context.Context, node string) (uint64, error) {
+	machine, _, err := h.own(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(machine.PID), nil
+}
+
 // Reboot shuts the cluster's VM of a node down and starts it again, which applies what was changed of it meanwhile.
 func (h *Hypervisor) Reboot(ctx context.Context, node string) error {
+	machine, id, err := h.own(ctx, node)
+	if err != nil {
+		return err
+	}
+	if err := ended(ctx, machine.Reboot); err != nil {
+		return fmt.Errorf("restart VM %d of %s: %w", id, node, err)
+	}
+	return nil
+}
+
+// own opens the cluster's VM of a node, which has to be there.
+func (h *Hypervisor) own(ctx context.Context, node string) (machine *proxmox.VirtualMachine, id int, err error) {
 	vm, err := h.Own(ctx, node)
 	if err == nil && vm == nil {
 		err = fmt.Errorf("no VM of the cluster is called %s", node)
 	}
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	machine, err := h.machine(ctx, *vm)
-	if err != nil {
-		return err
-	}
-	if err := ended(ctx, machine.Reboot); err != nil {
-		return fmt.Errorf("restart VM %d of %s: %w", vm.ID, node, err)
-	}
-	return nil
+	machine, err = h.machine(ctx, *vm)
+	return machine, vm.ID, err
 }

@@ -202,19 +202,31 @@ func (r *rolling) takeDown(ctx context.Context, name string, about note, change 
 	if err != nil {
 		return err
 	}
+	machines := r.cluster.Hypervisor(r.access)
+	defer machines.Close()
+	if _, err := r.cluster.OwnVMs(ctx, r.access); err != nil {
+		return err
+	}
 	if change == nil {
-		machines := r.cluster.Hypervisor(r.access)
-		defer machines.Close()
-		if _, err := r.cluster.OwnVMs(ctx, r.access); err != nil {
-			return err
-		}
 		return machines.Reboot(ctx, name)
+	}
+	before, err := machines.Process(ctx, name)
+	if err != nil {
+		return err
 	}
 	about.Changing = true
 	if err := r.write(ctx, name, &about, nil); err != nil {
 		return err
 	}
-	return change(ctx)
+	if err := change(ctx); err != nil {
+		return err
+	}
+	// The provider adds a disk and lets one grow without a restart; Talos sees to its volumes when it starts.
+	after, err := machines.Process(ctx, name)
+	if err == nil && after == before {
+		err = machines.Reboot(ctx, name)
+	}
+	return err
 }
 
 // back waits until the node is Ready after another boot than that.

@@ -40,6 +40,7 @@ type Seed struct {
 type Template struct {
 	ID   int    `yaml:"id"`
 	Name string `yaml:"name"`
+	Node string `yaml:"node"` // of Proxmox; the first one where it is left out
 }
 
 func readSeed(folder string) (*Seed, error) {

@@ -3,6 +3,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,6 +181,56 @@ func TestAPatchGoesToOneNodeAfterTheOther(t *testing.T) {
 	if got := w.inTurn(); got != nil {
 		t.Errorf("%v were configured again", got)
 	}
+}
+
+// TestMachinesStandOnTwoHostsWithDisksAndAVLAN, each cloned from its own host's template.
+func TestMachinesStandOnTwoHostsWithDisksAndAVLAN(t *testing.T) {
+	t.Parallel()
+	const worker = "vmID: 525, host: pve2, cores: 4, memory: 16384, disks: [{size: 100}, "
+	spread := []change{
+		{file: "live/sandbox/world.yaml", from: "nodes: [pve]", to: "nodes: [pve, pve2]"},
+		{file: "live/sandbox/world.yaml", from: "    - {id: 900, name: talos-nocloud}\n", to: "    - {id: 900, name: talos-nocloud}\n    - {id: 901, name: talos-nocloud, node: pve2}\n"},
+		{file: described, from: "  template: 900\n", to: "  templates: {pve: 900, pve2: 901}\n"},
+		{file: described, from: "  bridge: vmbr0\n", to: "  bridge: vmbr0\n  vlan: 42\n"},
+		{file: described, from: "vmID: 525, host: pve, cores: 4, memory: 16384, disks: [{size: 100}", to: worker + "{size: 30, volume: data}"},
+	}
+	w := newWorld(t, "homelab", "0.02", append(justPlatform(), spread...)...)
+	w.on()
+	w.castle("create").succeeds()
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	k.hasNodes()
+	config := func(host string, id int) map[string]any {
+		t.Helper()
+		var config map[string]any
+		if err := w.proxmox(fmt.Sprintf("/nodes/%s/qemu/%d/config", host, id), &config); err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	for _, node := range w.cluster.Nodes {
+		vm := config(node.Host, node.VMID)
+		if card := fmt.Sprint(vm["net0"]); !strings.Contains(card, "tag=42") {
+			t.Errorf("%s has the network card %s", node.Name, card)
+		}
+		if further := fmt.Sprint(vm["scsi1"]); strings.Contains(further, "size=30G") != (node.VMID == 525) {
+			t.Errorf("%s has the further disk %s", node.Name, further)
+		}
+	}
+	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "No changes.") != 2 {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	less := slices.Clone(spread)
+	less[4].to = "vmID: 525, host: pve2, cores: 4, memory: 16384, disks: [{size: 100}"
+	w.live = w.copyLive("less", append(justPlatform(), less...)...)
+	w.castle("create").failsWith("create would take a disk of sandbox-worker-2 away", "nothing was changed")
+	larger := slices.Clone(spread)
+	larger[4].to = worker + "{size: 60, volume: data}, {size: 5}"
+	w.live = w.copyLive("larger", append(justPlatform(), larger...)...)
+	w.castle("create").succeeds()
+	if vm := config("pve2", 525); !strings.Contains(fmt.Sprint(vm["scsi1"]), "size=60G") || !strings.Contains(fmt.Sprint(vm["scsi2"]), "size=5G") {
+		t.Errorf("the disks are %v and %v", vm["scsi1"], vm["scsi2"])
+	}
+	k.hasNodes()
 }
 
 // network is what another CNI's manifests look like: a pod on each node, in the node's own network, that writes where the runtime looks.
