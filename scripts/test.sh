@@ -61,7 +61,7 @@ eval "$variables"
 # Ways that tests of the same code, here or in its package, go as well; "make drill" runs all.
 drill='TestControlPlanesLeave|TestANodeLeavesThatIsInterruptedAtEachStep|TestCredentialsAreKeptAgain|TestNothingLeaksWhereToolsTellAll'
 drill+='|TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn|TestAMachineAtAnotherAddressIsNamed|TestMixedFaultsAreOutlasted|TestNewSandboxes|TestARenderedRepositoryLivesOnSOPSAlone'
-drill+='|TestOneMachineIsAClusterWithoutStorage|TestAnotherCNIComesWithTheMachines|TestAPatchGoesToOneNodeAfterTheOther'
+drill+='|TestOneMachineIsAClusterWithoutStorage|TestAnotherCNIComesWithTheMachines|TestAPatchGoesToOneNodeAfterTheOther|TestMachinesStandOnTwoHostsWithDisksAndAVLAN|TestAMachineFromAnotherTemplateIsNamed'
 
 step "create, against the proving ground; left to make drill: ${drill//|/, }"
 go test -count=1 -timeout 30m -parallel 3 -v -skip "^($drill)\$" ./ci/test/scenarios

@@ -63,6 +63,13 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 			last = unwrapped(err)
 		case maintenance:
 			r.note(n, func(p *progress) { p.fresh = true })
+			if err := r.fitting(ctx, n); err != nil {
+				if !passing(err) {
+					return "", err
+				}
+				last = unwrapped(err)
+				break
+			}
 			if away || time.Since(applied) > reapply { // never applied, or it fell back, such as by a power cut while it installed
 				if err := n.apply(ctx, r.configs[n.Name]); err == nil {
 					applied, away = time.Now(), false
@@ -98,6 +105,20 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 			return "", err
 		}
 	}
+}
+
+// fitting looks once whether a machine's template is the one that is described, before anything is applied to it.
+func (r *run) fitting(ctx context.Context, n *node) error {
+	if r.seen(n).fits {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := n.fits(ctx, r.cluster); err != nil {
+		return err
+	}
+	r.note(n, func(p *progress) { p.fits = true })
+	return nil
 }
 
 // apply gives a machine in maintenance mode its configuration; it installs and restarts then by itself.

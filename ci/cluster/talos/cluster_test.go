@@ -72,7 +72,7 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 		Name: "sandbox", Platform: description.PlatformSandbox, Endpoint: address(210),
 		Network: description.Network{Subnet: netip.PrefixFrom(address(0), 24), Gateway: address(1), DNS: []netip.Addr{address(1)}},
 		Talos: description.Talos{Version: "v1.13.0", Schematic: "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245",
-			KernelModules: []string{"iscsi_tcp", "dm_crypt"}},
+			Extensions: []string{"siderolabs/iscsi-tools", "siderolabs/util-linux-tools"}, KernelModules: []string{"iscsi_tcp", "dm_crypt"}},
 		Kubernetes: description.Kubernetes{Version: "v1.36.2", PodSubnet: netip.MustParsePrefix("10.244.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16")},
 		Storage:    description.Storage{DataPath: "/var/lib/longhorn"},
 	}
@@ -115,6 +115,7 @@ func (w *world) renew() {
 func (w *world) open() {
 	w.t.Helper()
 	fleet, err := sandbox.New(sandbox.Options{Profile: w.profile, Cluster: w, State: w.state, Port: w.port,
+		Template: sandbox.Template{Talos: w.cluster.Talos.Version, Schematic: w.cluster.Talos.Schematic, Extensions: w.cluster.Talos.Extensions},
 		Listen: func(at netip.AddrPort) (net.Listener, error) {
 			return net.Listen("tcp", netip.AddrPortFrom(w.route(at.Addr()), at.Port()).String())
 		}})

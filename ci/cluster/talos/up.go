@@ -94,6 +94,7 @@ type run struct {
 // progress is how far a node has come in this run.
 type progress struct {
 	fresh      bool      // it was seen in maintenance mode
+	fits       bool      // its template is the one that is described
 	configured time.Time // it answered with the cluster's PKI
 	result     string
 	took       time.Duration

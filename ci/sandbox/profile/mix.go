@@ -37,6 +37,7 @@ var mixables = []mixable{
 	{name: InfisicalMoods, value: times(2)},
 	{name: CloneFails, value: ofNodes, endsCreate: true},
 	{name: DHCPDrift, value: ofNodes, endsCreate: true},
+	{name: WrongTemplate, value: fixed("iscsi-tools"), endsCreate: true, anew: true},
 	{name: Ghosts, value: ofControlPlanes, endsCreate: true, anew: true},
 	{name: EtcdAlarm, value: ofControlPlanes, endsCreate: true, anew: true},
 	{name: SecretMissing, value: fixed("GITOPS_TOKEN"), endsCreate: true, endsDestroy: true},

@@ -128,6 +128,7 @@ const (
 	VIPFlaps       = "vip-flaps"       // duration: the VIP answers once, then not for that long
 	Ghosts         = "ghosts"          // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
 	EtcdAlarm      = "etcd-alarm"      // VM id: its member raises NOSPACE once it votes, until that is disarmed
+	WrongTemplate  = "wrong-template"  // version of Talos that is in what is cloned, or name of an extension that is not; "": no extension at all
 	DHCPDrift      = "dhcp-drift"      // VM id: it comes up at another address than declared
 	ProxmoxMoods   = "proxmox-moods"   // how many requests fail with a lock timeout before one succeeds
 	CloneFails     = "clone-fails"     // VM id: its clone task ends in an error
@@ -141,7 +142,7 @@ const (
 	AddressTaken     = "address-taken"     // address: a stranger answers there, at port 22
 )
 
-var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, EtcdAlarm, DHCPDrift, ProxmoxMoods, CloneFails,
+var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods, CloneFails,
 	InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.

@@ -37,7 +37,7 @@ func (*api) Version(ctx context.Context, _ *emptypb.Empty) (*machineapi.VersionR
 	m := target(ctx)
 	conf := m.settings()
 	message := &machineapi.Version{
-		Version:  &machineapi.VersionInfo{Tag: m.version(conf), Os: "linux", Arch: runtime.GOARCH, Built: ""},
+		Version:  &machineapi.VersionInfo{Tag: m.template.Talos, Os: "linux", Arch: runtime.GOARCH, Built: ""},
 		Platform: &machineapi.PlatformInfo{Name: "nocloud", Mode: "cloud"},
 	}
 	if conf != nil {

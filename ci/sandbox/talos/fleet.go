@@ -21,12 +21,12 @@ type Options struct {
 	Cluster Cluster
 	// Listen opens the port of the Talos API at a machine's address, which it may have to add to an interface first. Closing
 	// the listener ends the API, not the machine.
-	Listen  func(address netip.AddrPort) (net.Listener, error)
-	State   string       // file of the disks; "" keeps them in memory
-	Port    uint16       // of the Talos API; 50000
-	Talos   string       // version that the template's image has; "v1.13.0"
-	Stopped func(id int) // a machine switched itself off; may be nil
-	Log     *slog.Logger // may be nil
+	Listen   func(address netip.AddrPort) (net.Listener, error)
+	State    string       // file of the disks; "" keeps them in memory
+	Port     uint16       // of the Talos API; 50000
+	Template Template     // what machines are cloned from
+	Stopped  func(id int) // a machine switched itself off; may be nil
+	Log      *slog.Logger // may be nil
 }
 
 // Fleet is all simulated machines.
@@ -49,9 +49,6 @@ type Fleet struct {
 func New(options Options) (*Fleet, error) {
 	if options.Port == 0 {
 		options.Port = 50000
-	}
-	if options.Talos == "" {
-		options.Talos = "v1.13.0"
 	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
@@ -99,7 +96,7 @@ func (f *Fleet) PowerOn(vm VM) error {
 		return nil
 	}
 	f.haunt(vm.ID)
-	m := newMachine(f, vm)
+	m := newMachine(f, vm, f.clone(vm.ID))
 	f.machines[vm.ID] = m
 	go m.run()
 	return nil

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
@@ -25,6 +26,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -86,8 +88,9 @@ func newYard(t *testing.T, scale float64, faults ...string) *yard {
 	}
 	_ = port.Close() // only its number was wanted
 	y.fleet, err = New(Options{Profile: p, Cluster: y, State: filepath.Join(t.TempDir(), "talos.json"),
-		Port:   port.Addr().(*net.TCPAddr).AddrPort().Port(),
-		Listen: func(at netip.AddrPort) (net.Listener, error) { return net.Listen("tcp", at.String()) }})
+		Template: Template{Talos: "v1.13.0", Schematic: "613e", Extensions: []string{"siderolabs/iscsi-tools"}},
+		Port:     port.Addr().(*net.TCPAddr).AddrPort().Port(),
+		Listen:   func(at netip.AddrPort) (net.Listener, error) { return net.Listen("tcp", at.String()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,6 +295,17 @@ func TestMaintenanceModeReadsAndTakesAConfigurationAndNothingElse(t *testing.T) 
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	list, err := safe.StateListAll[*runtime.ExtensionStatus](ctx, c.COSI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var extensions []string
+	for extension := range list.All() {
+		extensions = append(extensions, extension.TypedSpec().Metadata.Name)
+	}
+	if !slices.Equal(extensions, []string{"iscsi-tools", "schematic"}) {
+		t.Errorf("its extensions are %v", extensions)
+	}
 	if _, err := c.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{}); client.StatusCode(err) != codes.Unimplemented {
 		t.Errorf("member list: %v", err)
 	}
@@ -324,8 +338,8 @@ func TestAConfiguredMachineAsksForACertificateAndItsRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tag := version.GetMessages()[0].GetVersion().GetTag(); tag != "v1.13.1" {
-		t.Errorf("version %s, wanted the installer's", tag)
+	if tag := version.GetMessages()[0].GetVersion().GetTag(); tag != "v1.13.0" {
+		t.Errorf("version %s, wanted the template's: its configuration names the installer of v1.13.1, which does not run", tag)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +39,7 @@ const apiFirst = 0.9
 type machine struct {
 	fleet    *Fleet
 	vm       VM
+	template Template        // on its disk
 	ctx      context.Context // ends with the power
 	cut      context.CancelFunc
 	done     chan struct{}
@@ -57,8 +57,8 @@ type machine struct {
 	control   bool // the world runs its control plane
 }
 
-func newMachine(f *Fleet, vm VM) *machine {
-	m := &machine{fleet: f, vm: vm, done: make(chan struct{}), commands: make(chan command, 1), applied: make(chan []byte, 1),
+func newMachine(f *Fleet, vm VM, template Template) *machine {
+	m := &machine{fleet: f, vm: vm, template: template, done: make(chan struct{}), commands: make(chan command, 1), applied: make(chan []byte, 1),
 		stage: stageBooting, services: services{}}
 	m.ctx, m.cut = context.WithCancel(context.Background())
 	return m
@@ -351,7 +351,7 @@ func (m *machine) order(next command) {
 func (m *machine) node(conf *settings) Node {
 	return Node{
 		Name: conf.hostname, VMID: m.vm.ID, Role: conf.role(), Address: m.address(conf), Cores: m.vm.Cores, MemoryMiB: m.vm.MemoryMiB,
-		KubernetesVersion: tag(conf.provider.Machine().Kubelet().Image()), TalosVersion: m.version(conf),
+		KubernetesVersion: tag(conf.provider.Machine().Kubelet().Image()), TalosVersion: m.template.Talos,
 		NoCNI:  conf.provider.Cluster().Network().CNI().Name() == constants.NoneCNI,
 		Labels: conf.labels(), Taints: conf.taints(),
 	}
@@ -362,16 +362,6 @@ func (m *machine) address(conf *settings) netip.Addr {
 		return conf.address
 	}
 	return m.vm.Address.Addr()
-}
-
-// version is that of the installer's image, or of the template where nothing is installed.
-func (m *machine) version(conf *settings) string {
-	if conf != nil {
-		if version := tag(conf.provider.Machine().Install().Image()); strings.HasPrefix(version, "v") {
-			return version
-		}
-	}
-	return m.fleet.Talos
 }
 
 func random() uint64 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/siderolabs/crypto/x509"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
@@ -34,17 +35,19 @@ const (
 // allowed are the calls that need less than an administrator: the roles that may make them. It follows the access table of
 // Talos 1.13.
 var allowed = map[string]role.Set{
-	machineService + "Version":        role.MakeSet(role.Admin, role.Operator, role.Reader),
-	machineService + "Hostname":       role.MakeSet(role.Admin, role.Operator, role.Reader),
-	machineService + "Memory":         role.MakeSet(role.Admin, role.Operator, role.Reader),
-	machineService + "ServiceList":    role.MakeSet(role.Admin, role.Operator, role.Reader),
-	machineService + "Logs":           role.MakeSet(role.Admin, role.Operator, role.Reader),
-	machineService + "List":           role.MakeSet(role.Admin, role.Operator, role.Reader),
-	machineService + "EtcdMemberList": role.MakeSet(role.Admin, role.Operator, role.Reader, role.EtcdBackup),
-	machineService + "EtcdStatus":     role.MakeSet(role.Admin, role.Operator, role.Reader, role.EtcdBackup),
-	machineService + "Reboot":         role.MakeSet(role.Admin, role.Operator),
-	machineService + "Shutdown":       role.MakeSet(role.Admin, role.Operator),
-	machineService + "ImagePull":      role.MakeSet(role.Admin, role.Operator),
+	machineService + "Version":         role.MakeSet(role.Admin, role.Operator, role.Reader),
+	machineService + "Hostname":        role.MakeSet(role.Admin, role.Operator, role.Reader),
+	machineService + "Memory":          role.MakeSet(role.Admin, role.Operator, role.Reader),
+	machineService + "ServiceList":     role.MakeSet(role.Admin, role.Operator, role.Reader),
+	machineService + "Logs":            role.MakeSet(role.Admin, role.Operator, role.Reader),
+	machineService + "List":            role.MakeSet(role.Admin, role.Operator, role.Reader),
+	machineService + "EtcdMemberList":  role.MakeSet(role.Admin, role.Operator, role.Reader, role.EtcdBackup),
+	machineService + "EtcdStatus":      role.MakeSet(role.Admin, role.Operator, role.Reader, role.EtcdBackup),
+	machineService + "Reboot":          role.MakeSet(role.Admin, role.Operator),
+	machineService + "Shutdown":        role.MakeSet(role.Admin, role.Operator),
+	machineService + "ImagePull":       role.MakeSet(role.Admin, role.Operator),
+	v1alpha1.State_Get_FullMethodName:  role.MakeSet(role.Admin, role.Operator, role.Reader),
+	v1alpha1.State_List_FullMethodName: role.MakeSet(role.Admin, role.Operator, role.Reader),
 	// A reader may apply a configuration in maintenance mode only; the call itself looks.
 	machineService + "ApplyConfiguration": role.MakeSet(role.Admin, role.Reader),
 }
@@ -155,6 +158,7 @@ func (m *machine) server(config *tls.Config, maintenance bool) *grpc.Server {
 		}),
 	)
 	machineapi.RegisterMachineServiceServer(server, &api{})
+	v1alpha1.RegisterStateServer(server, resources{})
 	return server
 }
 

@@ -20,9 +20,10 @@ type state struct {
 
 // disk is the content of a VM's disk.
 type disk struct {
-	Config []byte   `json:"config,omitempty"` // installed machine configuration; secret
-	Etcd   *dataDir `json:"etcd,omitempty"`
-	Blank  bool     `json:"blank,omitempty"` // wiped with its system: it does not start any more
+	Template *Template `json:"template,omitempty"` // as it was when the VM was cloned
+	Config   []byte    `json:"config,omitempty"`   // installed machine configuration; secret
+	Etcd     *dataDir  `json:"etcd,omitempty"`
+	Blank    bool      `json:"blank,omitempty"` // wiped with its system: it does not start any more
 }
 
 // dataDir is etcd's data directory: whose member this machine is.

@@ -6,6 +6,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -182,7 +183,7 @@ func (w *world) serveMachines(ctx context.Context) error {
 	var host *proxmox.Server
 	if machines.fleet, err = talos.New(talos.Options{
 		Profile: w.Profile, Cluster: kubernetes{plane}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),
-		Talos: w.cluster.Talos.Version, Log: w.log,
+		Template: talos.Template{Talos: w.cluster.Talos.Version, Schematic: w.cluster.Talos.Schematic, Extensions: w.cluster.Talos.Extensions}, Log: w.log,
 		// No machine is on before the host is there.
 		Stopped: func(id int) { host.Stopped(id) },
 	}); err != nil {
@@ -242,7 +243,7 @@ func (w *world) guests() []proxmox.Guest {
 	var guests []proxmox.Guest
 	guest := func(t Template, template bool) {
 		guests = append(guests, proxmox.Guest{Template: template, VM: proxmox.VM{
-			ID: t.ID, Name: t.Name, Node: w.seed.Proxmox.Nodes[0], Cores: 2, MemoryMiB: 2048,
+			ID: t.ID, Name: t.Name, Node: cmp.Or(t.Node, w.seed.Proxmox.Nodes[0]), Cores: 2, MemoryMiB: 2048,
 			Disks: []proxmox.Disk{{Interface: "scsi0", Bytes: 10 << 30}},
 		}})
 	}

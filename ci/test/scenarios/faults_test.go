@@ -93,6 +93,20 @@ func TestAGhostIsNamedWithTheWayOut(t *testing.T) {
 	w.hasAQuorum(w.unsealed("talosconfig"))
 }
 
+func TestAMachineFromAnotherTemplateIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", justPlatform()...)
+	w.on("wrong-template=iscsi-tools")
+	w.castle("create").failsWith("layer platform failed", "sandbox-worker-1 was cloned from a template that is not what cluster.yaml describes",
+		"it has no siderolabs/iscsi-tools", "it was not configured", "destroy and create", resumes)
+	w.castle("destroy", "--confirm=sandbox").succeeds()
+	w.off(syscall.SIGTERM)
+	w.on()
+	w.castle("create").succeeds()
+	w.hasExactlyItsVMs()
+	w.hasAQuorum(w.unsealed("talosconfig"))
+}
+
 func TestAMachineAtAnotherAddressIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)

@@ -77,6 +77,8 @@ var clusters = []Story{
 		in(scenarios, "TestAPatchGoesToOneNodeAfterTheOther"), in("cluster/restart", "TestASickNodesTurnComesFirstAndWaitsForNothing"))},
 	{"one-machine", "one machine is a cluster: its restart says what is away meanwhile; storage goes by its owner's word alone", also(
 		in(scenarios, "TestOneMachineIsAClusterWithoutStorage"), in("cluster/restart", "TestWhatIsAwayWithANodeIsKnown"))},
+	{"two-hosts", "each machine is cloned from its own host's template; what would lose a disk is refused", also(
+		in(scenarios, "TestMachinesStandOnTwoHostsWithDisksAndAVLAN"), in("cluster/description", "TestEachNodeIsClonedFromATemplateOfItsHostOrTheOneForAll"))},
 	{"own-network", "another CNI comes with the machines, before any pod that needs it, and the nodes are Ready when it is", also(
 		in(scenarios, "TestAnotherCNIComesWithTheMachines"), in("cluster/talos/machineconfig", "TestAnotherCNIComesWithTheControlPlanes"))},
 	{"renamed-node", "what would remove or replace a machine is listed, and refused until it is typed by name", also(
@@ -98,7 +100,9 @@ var clusters = []Story{
 	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted")},
 
 	{"slow-uplink", "deadlines follow what is being pulled, and that is said", nil},
-	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", nil},
+	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", also(
+		in(scenarios, "TestAMachineFromAnotherTemplateIsNamed"),
+		in("cluster/talos", "TestMachinesFromAnotherTemplateAreNamedAndNotConfigured", "TestAnImageThatIsNotTheFactorysIsKnownByItsExtensions"))},
 	{"crd-with-cr", "custom resources beside the chart that defines them are found before a cluster fails on them", in(gitopscheck, "TestCustomResourcesBesideTheirChartAreFound")},
 	{"heavy-gate", "a heavy chart in a gate that the rest waits for is found", in(gitopscheck, "TestAHeavyChartInAGateIsFound")},
 	{"wrong-port", "an app's way from Ingress to container port is followed before it is deployed", in(gitopscheck, "TestARouteThatEndsNowhereIsFound")},

@@ -34,7 +34,8 @@ var publishing = []Story{
 		in("publish/imagepush", "TestATagMadeFromOtherInputsIsRefusedAndTheInputIsNamed", "TestARebuildTakesTheNextTagThatTheRegistryDoesNotHave")},
 	{"republish", "same digest, no second commit; the same even where two builds of the commit differ",
 		in(e2e, "TestAPublishedPageIsServedFromThePublishedImage", "TestACommitWhoseBuildsDifferIsPublishedOnce")},
-	{"cold-runner", "a runner without caches publishes in seconds, by a released image or a program that carries only what it needs; `make bench-cold` measures it", nil},
+	{"cold-runner", "a runner without caches publishes in seconds, by a released image or a program that carries only what it needs; `make bench-cold` measures it",
+		in(e2e, "TestAReleaseCompilesNothing")},
 	{"secrets-leak", "canaries in no log, engine state, image or history, also where the tools trace all and programs die with their stacks", also(
 		in(scenarios, "TestNothingLeaksWhereToolsTellAll"),
 		in(e2e, "TestNoSecretIsLeftAnywhere"),

@@ -1,0 +1,104 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	cosi "github.com/cosi-project/runtime/pkg/state"
+	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
+	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
+	"github.com/cosi-project/runtime/pkg/state/protobuf/server"
+	"github.com/siderolabs/talos/pkg/machinery/extensions"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/grpc"
+
+	"tazlab.net/castle/ci/sandbox/profile"
+)
+
+// Template is the disk image that machines are cloned from. What is in it, a machine has for as long as it has that disk: where there is
+// a META partition, which images for nocloud come with, a configuration does not run the installer (isInstalled and Install in
+// internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_sequencer.go of Talos 1.13). Upgrades are not played.
+type Template struct {
+	Talos      string   `json:"talos"`     // "v1.13.0"
+	Schematic  string   `json:"schematic"` // the image factory's id; "" for an image that is not the factory's
+	Extensions []string `json:"extensions,omitempty"`
+}
+
+// clone copies the template to a VM's disk that has nothing yet, with what the fault wrong-template makes of it, and says what is on it.
+func (f *Fleet) clone(id int) Template {
+	d := f.state.disk(id)
+	if d.Template != nil {
+		return *d.Template
+	}
+	template := f.Template
+	if wrong, has := f.Profile.Faults[profile.WrongTemplate]; has {
+		template = template.wrong(wrong)
+	}
+	d.Template = &template
+	f.keep()
+	return template
+}
+
+// otherSchematic is the factory's for an image without any customization (the README of siderolabs/image-factory).
+const otherSchematic = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
+
+// wrong is a template with another version of Talos, or without an extension.
+func (t Template) wrong(what string) Template {
+	if strings.HasPrefix(what, "v") {
+		t.Talos = what
+		return t
+	}
+	t.Schematic = otherSchematic
+	t.Extensions = slices.DeleteFunc(slices.Clone(t.Extensions), func(extension string) bool { return what == "" || strings.HasSuffix(extension, "/"+what) })
+	return t
+}
+
+// resources are those of a machine's resources that are played: its extensions, and the factory's extension that stands for the schematic
+// (schematicExtension in internal/asset of siderolabs/image-factory). Their ids are those of ExtensionStatusController, in
+// internal/app/machined/pkg/controllers/runtime/extension_status.go of Talos 1.13.
+type resources struct {
+	v1alpha1.UnimplementedStateServer
+}
+
+// Get answers from the resources of the machine that the call is for.
+func (resources) Get(ctx context.Context, request *v1alpha1.GetRequest) (*v1alpha1.GetResponse, error) {
+	held, err := target(ctx).resources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return held.Get(ctx, request)
+}
+
+// List does so for all of a kind.
+func (resources) List(request *v1alpha1.ListRequest, stream grpc.ServerStreamingServer[v1alpha1.ListResponse]) error {
+	held, err := target(stream.Context()).resources(stream.Context())
+	if err != nil {
+		return err
+	}
+	return held.List(request, stream)
+}
+
+func (m *machine) resources(ctx context.Context) (*server.State, error) {
+	held := cosi.WrapCore(namespaced.NewState(inmem.Build))
+	template := m.template
+	add := func(i int, name, version string) error {
+		extension := runtime.NewExtensionStatus(runtime.NamespaceName, fmt.Sprint(i))
+		extension.TypedSpec().Image = fmt.Sprintf("%d.sqsh", i)
+		extension.TypedSpec().Metadata = extensions.Metadata{Name: name, Version: version}
+		return held.Create(ctx, extension)
+	}
+	for i, extension := range template.Extensions {
+		if err := add(i, extension[strings.LastIndex(extension, "/")+1:], template.Talos); err != nil {
+			return nil, err
+		}
+	}
+	if template.Schematic != "" {
+		if err := add(len(template.Extensions), "schematic", template.Schematic); err != nil {
+			return nil, err
+		}
+	}
+	return server.NewState(held), nil
+}
