@@ -34,8 +34,9 @@ func text(t *testing.T, folder, name string) string {
 	return string(data)
 }
 
-func TestASandboxHasAllThatItsClusterIsMadeWith(t *testing.T) {
-	folder := newSandbox(t, t.TempDir(), "green")
+// opened is a sandbox's description, and what its SOPS file holds.
+func opened(t *testing.T, folder string) (*description.Cluster, *secrets.Values) {
+	t.Helper()
 	cluster, err := description.Load(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +45,12 @@ func TestASandboxHasAllThatItsClusterIsMadeWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cluster, values
+}
+
+func TestASandboxHasAllThatItsClusterIsMadeWith(t *testing.T) {
+	folder := newSandbox(t, t.TempDir(), "green")
+	cluster, values := opened(t, folder)
 	seed := text(t, folder, "world.yaml")
 	for _, name := range []string{secrets.ProxmoxAPIToken, secrets.InfisicalClientID, secrets.InfisicalClientSecret} {
 		if value, has := values.Get(name); !has || !strings.Contains(seed, value) {
@@ -66,6 +73,13 @@ func TestNoTwoSandboxesShareASecret(t *testing.T) {
 	for _, name := range []string{"age.key", "pve-root-ca.key", "pve-root-ca.pem"} {
 		if text(t, blue, name) == text(t, green, name) {
 			t.Errorf("both have the same %s", name)
+		}
+	}
+	_, ours := opened(t, blue)
+	_, others := opened(t, green)
+	for name, value := range ours.All() {
+		if other, has := others.Get(name); !has || other == value {
+			t.Errorf("the SOPS files hold the same %s, or one lacks it", name)
 		}
 	}
 	other := text(t, green, "world.yaml")
