@@ -329,7 +329,10 @@ func TestTheTagLatestIsNeverPublished(t *testing.T) {
 	o.TagPrefix, o.Commit = "", worktree.Commit{SHA: publishtest.CommitOf("1a2b3c4").SHA, Short: "latest"}
 	w.MustStay(t, func() {
 		_, err := publish.Run(t.Context(), o)
-		publishtest.MustSay(t, err, "latest")
+		publishtest.MustSay(t, err, "the manifest is untouched", "name a tag of its own for each content")
+		events := w.TakeEvents()
+		publishtest.MustHaveNone(t, events, publishtest.IsRegistryWrite)
+		publishtest.MustHaveNone(t, events, publishtest.IsGitPush)
 	})
 }
 
