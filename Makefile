@@ -73,8 +73,8 @@ drill: castle ## Play every story and print what was seen; PAGE=docs/reliability
 	@scripts/drill.sh $(castle) $(cache) $(if $(filter random,$(FAULTS)),random $(mixes) $(SEED),$(if $(PAGE),-write=$(PAGE)) $(if $(STORIES),-only=$(STORIES)))
 
 .PHONY: interruptions
-interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun
-	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED)
+interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun; ONLY=out leaves create in peace
+	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED) $(ONLY)
 
 .PHONY: test-s3
 test-s3: castle ## Try the states in a real store that speaks S3 (versitygw), which is built for that

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Interrupts create, destroy and nuclear-wipe at random instants: interruptions.sh CASTLE CACHE NUMBER SEED.
+# Interrupts create, destroy and nuclear-wipe at random instants: interruptions.sh CASTLE CACHE NUMBER SEED [out], with out the last two alone.
 # The rows at the end are those of docs/reliability.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export CASTLE=$1 CASTLE_CACHE=$2 CASTLE_INTERRUPTIONS=$3 CASTLE_INTERRUPTIONS_SEED=$4 CASTLE_REQUIRE_ALL=1
+export CASTLE=$1 CASTLE_CACHE=$2 CASTLE_INTERRUPTIONS=$3 CASTLE_INTERRUPTIONS_SEED=$4 CASTLE_INTERRUPTIONS_ONLY=${5:-} CASTLE_REQUIRE_ALL=1
 unset TF_CLI_CONFIG_FILE
 
 scripts/tools.sh "$CASTLE" "$CASTLE_CACHE" >/dev/null

@@ -27,6 +27,7 @@ import (
 const (
 	variableInterruptions = "CASTLE_INTERRUPTIONS"
 	variableSeed          = "CASTLE_INTERRUPTIONS_SEED"
+	variableOnly          = "CASTLE_INTERRUPTIONS_ONLY" // "out": create is left in peace
 )
 
 // A few for which there is time with all other tests: the last four ways, which leave most behind.
@@ -87,6 +88,7 @@ type trial struct {
 	number int // its seed, too
 	way    interruption
 	out    []string // nil: create is all that is tried
+	peace  bool     // create is not interrupted
 	whole  map[string]time.Duration
 	random *rand.Rand
 }
@@ -136,6 +138,7 @@ func TestARunGoesOnAfterAnyInterruption(t *testing.T) {
 	}
 	for i := range count {
 		p := newTrial(seed+i, whole, i < out)
+		p.peace = os.Getenv(variableOnly) == "out"
 		// A short name: it is part of the folder of the providers' sockets, whose paths have a length.
 		t.Run(strconv.Itoa(p.number), func(t *testing.T) {
 			t.Parallel()
