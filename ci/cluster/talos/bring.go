@@ -32,6 +32,7 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 		applied  time.Time // last time that the configuration was accepted in maintenance mode
 		away     bool      // it has been silent since
 		foreigns int
+		strange  time.Time // the first of them
 		quiet    = quiet{run: r, node: n, since: began}
 		last     = "nothing yet"
 	)
@@ -83,8 +84,12 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 			}
 		case foreign:
 			last = seen.Error()
-			// For a moment of its restart a machine can look like this; a ghost does so every time.
-			if foreigns++; foreigns >= foreignLooks {
+			// For a moment of its restart a machine can look like this, and until a connection is tried anew, what it looked like is what
+			// each call gets; a ghost does so every time.
+			if foreigns == 0 {
+				strange = time.Now()
+			}
+			if foreigns++; foreigns >= foreignLooks && time.Since(strange) > foreignFor {
 				return "", &GhostError{Node: n.Name, Address: n.Address, Seen: last}
 			}
 		case silent:

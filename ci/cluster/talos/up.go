@@ -27,6 +27,7 @@ const (
 	Configured, Reconfigured, UnchangedNode = "configured", "reconfigured", "unchanged"
 	errorGrace                              = 2 * time.Second
 	reapply                                 = 20 * time.Second
+	foreignFor                              = 2 * time.Second // ten times as long as until a connection is tried anew
 	foreignLooks, strangerLooks             = 5, 5
 )
 
