@@ -26,10 +26,16 @@ func TestModulesHoldOnlyWhatTheClusterItselfNeeds(t *testing.T) {
 	types := map[string][]string{
 		"secrets":          {"terraform_data"},
 		"platform-proxmox": {"proxmox_virtual_environment_vm"},
-		"engine":           {"helm_release", "kubectl_manifest", "kubernetes_secret_v1", "terraform_data"},
-		"networking":       {"helm_release", "kubectl_manifest", "terraform_data"},
-		"storage":          {"helm_release", "kubectl_manifest"},
-		"gitops":           {"helm_release", "kubectl_manifest", "terraform_data"},
+		"platform-aws": {
+			"aws_ami", "aws_default_security_group", "aws_ebs_volume", "aws_iam_instance_profile", "aws_iam_role", "aws_iam_role_policy", "aws_instance",
+			"aws_internet_gateway", "aws_lb", "aws_lb_listener", "aws_lb_target_group", "aws_lb_target_group_attachment", "aws_partition", "aws_route",
+			"aws_route_table", "aws_route_table_association", "aws_security_group", "aws_subnet", "aws_volume_attachment", "aws_vpc",
+			"aws_vpc_security_group_egress_rule", "aws_vpc_security_group_ingress_rule",
+		},
+		"engine":     {"helm_release", "kubectl_manifest", "kubernetes_secret_v1", "terraform_data"},
+		"networking": {"helm_release", "kubectl_manifest", "terraform_data"},
+		"storage":    {"helm_release", "kubectl_manifest"},
+		"gitops":     {"helm_release", "kubectl_manifest", "terraform_data"},
 	}
 	kinds := map[string][]string{
 		"engine":     {"ClusterSecretStore", "ExternalSecret"},
