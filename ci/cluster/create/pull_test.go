@@ -214,6 +214,9 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 	}
 	installed := map[string][]charts.Image{} // by platform
 	for _, file := range slices.Concat(modules, units) {
+		if strings.HasSuffix(filepath.Dir(file), "-"+description.PlatformAWS) {
+			continue // of no layer yet
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

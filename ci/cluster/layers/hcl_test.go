@@ -32,10 +32,11 @@ func TestModulesHoldOnlyWhatTheClusterItselfNeeds(t *testing.T) {
 			"aws_route_table", "aws_route_table_association", "aws_security_group", "aws_subnet", "aws_volume_attachment", "aws_vpc",
 			"aws_vpc_security_group_egress_rule", "aws_vpc_security_group_ingress_rule",
 		},
-		"engine":     {"helm_release", "kubectl_manifest", "kubernetes_secret_v1", "terraform_data"},
-		"networking": {"helm_release", "kubectl_manifest", "terraform_data"},
-		"storage":    {"helm_release", "kubectl_manifest"},
-		"gitops":     {"helm_release", "kubectl_manifest", "terraform_data"},
+		"engine":         {"helm_release", "kubectl_manifest", "kubernetes_secret_v1", "terraform_data"},
+		"networking":     {"helm_release", "kubectl_manifest", "terraform_data"},
+		"networking-aws": {"helm_release"},
+		"storage":        {"helm_release", "kubectl_manifest"},
+		"gitops":         {"helm_release", "kubectl_manifest", "terraform_data"},
 	}
 	kinds := map[string][]string{
 		"engine":     {"ClusterSecretStore", "ExternalSecret"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,7 +18,10 @@ import (
 	"tazlab.net/castle/ci/test/needs"
 )
 
-const module = "../../../terragrunt/modules/platform-aws"
+const (
+	module     = "../../../terragrunt/modules/platform-aws"
+	networking = "../../../terragrunt/modules/networking-aws"
+)
 
 // required is what root.hcl has for the layers.
 const required = "terraform {\n  required_providers {\n    aws = {\n      source = \"hashicorp/aws\"\n    }\n  }\n}\n"
@@ -30,14 +34,15 @@ type tofu struct {
 
 func newTofu(t *testing.T) tofu {
 	t.Helper()
-	programs := needs.Programs(t, "tofu")
+	programs := needs.Programs(t, "tofu", "provider-helm")
 	folder := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws"), ".")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	settings := filepath.Join(folder, "settings.tfrc")
-	text := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"hashicorp/aws\" = %q\n  }\n}\n", folder)
+	text := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"hashicorp/aws\" = %q\n    \"hashicorp/helm\" = %q\n  }\n}\n",
+		folder, filepath.Dir(programs["terraform-provider-helm"]))
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +127,20 @@ func TestTheModuleIsValidAndDoesWhatItsTestsSay(t *testing.T) {
 	output, err := tofu.run(t, folder, "test", "-no-color")
 	if err != nil || !strings.Contains(output, "Success! 4 passed, 0 failed.") {
 		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+// The chart is AWS's own, which no test has; that it takes these values was seen once, with the one of k8s.io/cloud-provider-aws v1.37.0.
+func TestTheNetworkingModuleIsValid(t *testing.T) {
+	tofu := newTofu(t)
+	folder := t.TempDir()
+	required := strings.ReplaceAll(required, "aws", "helm")
+	err := errors.Join(os.CopyFS(folder, os.DirFS(networking)), os.WriteFile(filepath.Join(folder, "providers.tf"), []byte(required), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tofu.run(t, folder, "validate", "-no-color"); err != nil {
+		t.Error(err)
 	}
 }
 

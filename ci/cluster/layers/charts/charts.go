@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/base/copytree"
+	"tazlab.net/castle/ci/cluster/description"
 )
 
 // ChartsFile is the list of charts within the folder terragrunt.
@@ -33,7 +34,8 @@ type Chart struct {
 	Path       string  `yaml:"path"`       // the chart's folder among what that build keeps
 	Overlay    string  `yaml:"overlay"`    // a folder of terragrunt
 	CRDs       []CRDs  `yaml:"crds"`
-	Images     []Image `yaml:"images"` // what its pods run
+	Images     []Image `yaml:"images"`   // what its pods run
+	Platform   string  `yaml:"platform"` // the only platform that has it; empty for all
 
 	terragrunt string
 }
@@ -104,6 +106,9 @@ func Charts(terragrunt string) ([]Chart, error) {
 	slices.SortFunc(charts, func(a, b Chart) int { return strings.Compare(a.Name, b.Name) })
 	return charts, nil
 }
+
+// Later says that no cluster installs the chart yet: create refuses its platform. A download less, of those that every create waits for.
+func (c Chart) Later() bool { return c.Platform == description.PlatformAWS }
 
 // Compose puts the chart together as the folder dest, which must not exist, without its repository: from what a tool's
 // build keeps and from this project's own files. It gives ErrRepositoryOnly where that cannot be done, and fails when the
@@ -181,6 +186,9 @@ func ComposeAll(terragrunt, dest string, folderOf ToolFolder) (left []string, er
 		return nil, err
 	}
 	for _, chart := range charts {
+		if chart.Later() {
+			continue
+		}
 		err := chart.Compose(filepath.Join(dest, chart.Name), folderOf)
 		if errors.Is(err, ErrRepositoryOnly) {
 			left = append(left, chart.Name)

@@ -42,6 +42,7 @@ func TestAChartIsPutTogetherFromAToolAnOverlayAndDefinitions(t *testing.T) {
 		"terragrunt/charts.yaml": `charts:
   one: {version: 1.0.0, tool: a, path: charts/one, overlay: laid, crds: [{tool: b, path: config/crd}]}
   elsewhere: {version: 2.0.0, repository: https://charts.example.org}
+  later: {version: 2.0.0, repository: https://charts.example.org, platform: aws}
 `,
 		"terragrunt/laid/Chart.yaml":       "version: 1.0.0\n",
 		"kept/a/charts/one/Chart.yaml":     "version: 0.9.0\n",

@@ -180,6 +180,9 @@ func FetchAll(ctx context.Context, terragrunt, dest string) error {
 	}
 	var downloads []Download
 	for _, chart := range charts {
+		if chart.Later() {
+			continue
+		}
 		fetched, fetchErr := chart.Fetch(ctx, filepath.Join(dest, chart.Name))
 		downloads, err = append(downloads, fetched...), errors.Join(err, fetchErr)
 	}

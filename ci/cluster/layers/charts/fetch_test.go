@@ -56,6 +56,7 @@ func TestChartsAreFetchedFromTheirRepositoriesAtTheirVersions(t *testing.T) {
 	})
 	p := newProject(t, map[string]string{
 		"terragrunt/charts.yaml": "charts:\n  one: {version: 1.0.0, repository: '" + url + "/charts', tool: a, overlay: laid}\n" +
+			"  later: {version: 1.0.0, repository: '" + url + "/nowhere', platform: aws}\n" +
 			"  own: {version: 3.0.0, overlay: own, crds: [{tool: b, path: c, url: '" + url + "/kind.yaml'}]}\n",
 		"terragrunt/laid/Chart.yaml": "version: 0.0.0\n", // mends what a module lacks, not what a repository has
 		"terragrunt/own/Chart.yaml":  "version: 3.0.0\n",
