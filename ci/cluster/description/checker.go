@@ -27,7 +27,12 @@ func (k *checker) check() {
 	k.roles()
 	k.pool()
 	k.internalNetworks()
-	k.proxmox()
+	if kindOf(k.c.Platform) == PlatformAWS {
+		k.aws()
+	} else {
+		k.proxmox()
+	}
+	k.foreign()
 	k.talos()
 	k.patches()
 	k.kubernetes()
@@ -77,9 +82,6 @@ func (k *checker) name() {
 		k.Mistake("name", "%s is not the name of the folder, %s; a cluster and its folder have one name", k.c.Name, k.folder)
 	}
 	k.word("platform", k.c.Platform)
-	if k.c.Platform == PlatformAWS {
-		k.Mistake("platform", "aws is not available yet; use proxmox")
-	}
 }
 
 // web checks an address of a service: https (or http where allowed), a host, and no credentials, which would end up in

@@ -53,16 +53,18 @@ const (
 type Cluster struct {
 	// The cluster's name, a DNS label, the same as its folder's.
 	Name string `json:"name"`
-	// Where the cluster stands. sandbox is the proving ground; aws is not available yet.
+	// Where the cluster stands. sandbox is the proving ground; aws can be described and not be created yet.
 	Platform string `json:"platform"`
-	// Virtual IP of the Kubernetes API, a free address of the subnet that one control plane holds at a time.
-	Endpoint netip.Addr `json:"endpoint"`
-	// The subnet of all nodes and of the virtual IP.
+	// Virtual IP of the Kubernetes API, a free address of the subnet that one control plane holds at a time. On aws there is a load balancer.
+	Endpoint netip.Addr `json:"endpoint,omitzero"`
+	// The subnet of all nodes and of the virtual IP; on aws the VPC's.
 	Network Network `json:"network"`
 	// Where the virtual machines are made.
-	Proxmox Proxmox `json:"proxmox"`
+	Proxmox Proxmox `json:"proxmox,omitzero"`
+	// Where the instances are made, on aws.
+	AWS AWS `json:"aws,omitzero"`
 	// Range of VM ids that belong to this cluster, both ends included: the only ones that a wipe may touch.
-	VMIDs Range `json:"vmIDs"`
+	VMIDs Range `json:"vmIDs,omitzero"`
 	// Refuse to destroy or to wipe the cluster as long as this is true.
 	DeletionProtection bool `json:"deletionProtection"`
 	// The cluster's virtual machines.
@@ -71,7 +73,7 @@ type Cluster struct {
 	Talos Talos `json:"talos"`
 	// Version and internal networks of Kubernetes.
 	Kubernetes Kubernetes `json:"kubernetes"`
-	// What MetalLB hands out, or none where there is no MetalLB.
+	// What MetalLB hands out, or none where there is no MetalLB, as on aws.
 	LoadBalancer LoadBalancer `json:"loadBalancer"`
 	// Settings of Longhorn, or in the sandbox of the chart that stands in for it; or none where there is no Longhorn.
 	Storage Storage `json:"storage"`
@@ -87,10 +89,10 @@ type Cluster struct {
 type Network struct {
 	// The subnet without host bits, such as 192.168.1.0/24.
 	Subnet netip.Prefix `json:"subnet"`
-	// The subnet's gateway.
-	Gateway netip.Addr `json:"gateway"`
-	// Name servers, at least one.
-	DNS []netip.Addr `json:"dns"`
+	// The subnet's gateway; on aws the VPC's own.
+	Gateway netip.Addr `json:"gateway,omitzero"`
+	// Name servers, at least one; on aws the VPC's own.
+	DNS []netip.Addr `json:"dns,omitzero"`
 }
 
 // Proxmox is where the VMs are made. Every VM is a full clone of the template, a Talos "nocloud" image, so that it takes
@@ -119,6 +121,20 @@ type Proxmox struct {
 	VLAN int `json:"vlan,omitzero"`
 }
 
+// AWS is where the instances are made: a VPC of network.subnet, with a subnet in each zone.
+type AWS struct {
+	// Region, such as eu-central-1.
+	Region string `json:"region"`
+	// Subnets of the VPC by their availability zones; a node stands in the zone whose subnet has its address.
+	Zones map[string]netip.Prefix `json:"zones"`
+	// Where administrators come from, such as 203.0.113.7/32: nobody else reaches the APIs of Kubernetes and of Talos.
+	AdminCIDRs []netip.Prefix `json:"adminCIDRs"`
+	// Id of the Talos image that instances are made from. Left out it is Sidero Labs' own, which has no extensions.
+	AMI string `json:"ami,omitzero"`
+	// Architecture of the instances, amd64 or arm64.
+	Architecture string `json:"architecture,omitzero"`
+}
+
 // Range is a range of VM ids, both ends included.
 type Range struct {
 	// First id.
@@ -137,14 +153,16 @@ type Node struct {
 	// Static address in the subnet.
 	Address netip.Addr `json:"address"`
 	// VM id in Proxmox, within vmIDs.
-	VMID int `json:"vmID"`
+	VMID int `json:"vmID,omitzero"`
 	// Proxmox node that it runs on.
-	Host string `json:"host"`
+	Host string `json:"host,omitzero"`
 	// Cores; Talos needs at least 2 for a control plane, 1 for a worker.
-	Cores int `json:"cores"`
+	Cores int `json:"cores,omitzero"`
 	// Memory in MiB; Talos needs at least 2048 for a control plane, 1024 for a worker.
-	Memory int `json:"memory"`
-	// Disks, at most 31; Talos is installed to the first one.
+	Memory int `json:"memory,omitzero"`
+	// Type of the instance on aws, such as m7i.large, instead of cores and memory.
+	InstanceType string `json:"instanceType,omitzero"`
+	// Disks, at most 31, on aws 12; Talos is installed to the first one.
 	Disks []Disk `json:"disks"`
 	// Patches of its machine configuration, after those of talos.patches.
 	Patches []Patch `json:"patches,omitzero"`

@@ -33,7 +33,7 @@ var (
 	urlForm     = regexp.MustCompile(`^https?://[^@]+$`)
 )
 
-// facts by the field's path.
+// facts by the field's path. Those of one platform may all miss here; see platform.go.
 var facts = strictyaml.Facts{
 	"name":     {Form: label},
 	"platform": {Words: []string{PlatformProxmox, PlatformAWS, PlatformSandbox}, Hint: "write proxmox, or sandbox for the proving ground"},
@@ -57,6 +57,12 @@ var facts = strictyaml.Facts{
 
 	"proxmox.vlan": {Least: 1, Most: lastVLAN, Optional: true},
 
+	"aws.region":       {Form: regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`), Hint: "write it as eu-central-1"},
+	"aws.zones":        {Hint: "write a subnet of the VPC for each availability zone, such as {eu-central-1a: 10.60.0.0/20}"},
+	"aws.adminCIDRs":   {Nonempty: true, Distinct: true, Hint: "write where you come from, such as [203.0.113.7/32]"},
+	"aws.ami":          {Form: regexp.MustCompile(`^ami-([0-9a-f]{8}|[0-9a-f]{17})$`), Optional: true},
+	"aws.architecture": {Words: []string{"amd64", "arm64"}, Default: "amd64"},
+
 	"vmIDs.first": {Least: firstID, Most: lastID},
 	"vmIDs.last":  {Least: firstID, Most: lastID},
 
@@ -69,6 +75,7 @@ var facts = strictyaml.Facts{
 	"nodes[].host":           {Form: label, Hint: "write the name of the Proxmox node"},
 	"nodes[].cores":          {Least: minima[RoleWorker].cores},
 	"nodes[].memory":         {Least: minima[RoleWorker].memory, Hint: "write it in MiB, such as 8192"},
+	"nodes[].instanceType":   {Form: regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`), Hint: "write it as m7i.large"},
 	"nodes[].disks":          {Nonempty: true, Hint: "write at least one with its size in GiB: [{size: 40}]"},
 	"nodes[].disks[].volume": {Form: volumeName, Optional: true},
 	"nodes[].disks[].size":   {Least: 1, Hint: "write it in GiB, such as 40"},

@@ -66,6 +66,7 @@ func rules(path string, schema *jsonschema.Schema) {
 		with.Set("talos", &jsonschema.Schema{Properties: talos})
 		schema.If = &jsonschema.Schema{Properties: without, Required: []string{"storage"}}
 		schema.Else = &jsonschema.Schema{Properties: with}
+		schema.AllOf = []*jsonschema.Schema{ofPlatforms()}
 	case "state":
 		backend := jsonschema.NewProperties()
 		backend.Set("backend", &jsonschema.Schema{Const: StateS3})
@@ -79,4 +80,37 @@ func rules(path string, schema *jsonschema.Schema) {
 		schema.Required = slices.Insert(schema.Required, 0, "bucket")
 		schema.AnyOf = []*jsonschema.Schema{{Required: []string{"region"}}, {Required: []string{"endpoint"}}}
 	}
+}
+
+// ofPlatforms says which fields the description of a platform must have, and which it must not.
+func ofPlatforms() *jsonschema.Schema {
+	platform := jsonschema.NewProperties()
+	platform.Set("platform", &jsonschema.Schema{Const: PlatformAWS})
+	branch := func(of string) *jsonschema.Schema {
+		sections := map[string]*jsonschema.Schema{}
+		section := func(name string) *jsonschema.Schema {
+			if sections[name] == nil {
+				sections[name] = &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+			}
+			return sections[name]
+		}
+		for _, path := range slices.Sorted(maps.Keys(platformOnly)) {
+			in, field := "", path
+			if i := strings.LastIndexByte(path, '.'); i >= 0 {
+				in, field = path[:i], path[i+1:]
+			}
+			switch {
+			case platformOnly[path] == of:
+				section(in).Required = append(section(in).Required, field)
+			case facts.Of(path).Instead != "":
+				section(in).Properties.Set(field, &jsonschema.Schema{Const: facts.Of(path).Instead})
+			default:
+				section(in).Properties.Set(field, jsonschema.FalseSchema)
+			}
+		}
+		section("").Properties.Set("network", section("network"))
+		section("").Properties.Set("nodes", &jsonschema.Schema{Items: section("nodes[]")})
+		return section("")
+	}
+	return &jsonschema.Schema{If: &jsonschema.Schema{Properties: platform, Required: []string{"platform"}}, Then: branch(PlatformAWS), Else: branch(PlatformProxmox)}
 }

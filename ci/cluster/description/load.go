@@ -28,7 +28,7 @@ func Load(folder string) (*Cluster, error) {
 // to be compared.
 func parse(file, folder string, data []byte) (*Cluster, error) {
 	var c Cluster
-	r, err := strictyaml.Decode(file, data, &c, grammar, "describes one cluster", "start from the description of another cluster")
+	r, err := strictyaml.Decode(file, data, &c, grammarFor(platformIn(data)), "describes one cluster", "start from the description of another cluster")
 	if err != nil {
 		return nil, err
 	}

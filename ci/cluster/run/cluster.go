@@ -45,10 +45,13 @@ type Cluster struct {
 	certificates string         // file with them, for the tools; empty where the system's do
 }
 
-// Load reads the description and refuses one with mistakes.
+// Load reads the description and refuses one with mistakes, and one of a platform that castle cannot work on yet.
 func (c *Cluster) Load() error {
 	description, err := description.Load(c.Folder)
 	if err != nil {
+		return err
+	}
+	if err := description.Unready(); err != nil {
 		return err
 	}
 	if err := machineconfig.Check(description); err != nil {

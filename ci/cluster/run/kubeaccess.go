@@ -22,6 +22,9 @@ func (c *Cluster) KubeAccess(ctx context.Context) (*KubeAccess, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := description.Unready(); err != nil {
+		return nil, err
+	}
 	values, err := secrets.Resolve(ctx, description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})
 	if err != nil {
 		return nil, err

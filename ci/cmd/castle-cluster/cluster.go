@@ -66,8 +66,12 @@ func (c *clusterFlags) validate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "cluster %s is described without mistakes: %d control planes and %d workers in %s, API at %s\n",
-			description.Name, len(description.ControlPlanes()), len(description.Workers()), description.Network.Subnet, description.Endpoint)
+		api := "API at " + description.Endpoint.String()
+		if !description.Endpoint.IsValid() {
+			api = "API at a load balancer of AWS; castle creates nothing there yet"
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "cluster %s is described without mistakes: %d control planes and %d workers in %s, %s\n",
+			description.Name, len(description.ControlPlanes()), len(description.Workers()), description.Network.Subnet, api)
 		for _, warning := range description.Warnings() {
 			if err == nil {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), "warning: "+warning)
@@ -155,6 +159,9 @@ func (c *clusterFlags) outputs() *cobra.Command {
 	var format cli.Format
 	command := c.on("outputs", "Show the cluster's endpoints", func(cmd *cobra.Command, on *run.Cluster) error {
 		described, err := description.Load(on.Folder)
+		if err == nil {
+			err = described.Unready()
+		}
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ type policy struct {
 
 const owner = "kubernetes.io/cluster/cloud"
 
-var admins = []any{"203.0.113.7/32", "198.51.100.0/24"} // as in testdata/cluster.json
+var admins = []any{"203.0.113.7/32", "198.51.100.0/24"} // as in testdata/cloud
 
 var policies = []policy{
 	{"nothing comes in from the world", closed, []change{

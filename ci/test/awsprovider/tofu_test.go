@@ -15,6 +15,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -84,7 +85,11 @@ func ofModule(t *testing.T, c change) string {
 			t.Fatal(err)
 		}
 	}
-	variables, err := os.ReadFile("testdata/cluster.json")
+	cluster, err := description.Load("testdata/cloud")
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables, err := json.Marshal(map[string]any{"cluster": cluster})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,116 @@
+package description
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/base/strictyaml"
+)
+
+// platformOnly are the fields that the description of one platform has and that of another must not have. The proving ground is a Proxmox.
+var platformOnly = map[string]string{
+	"endpoint":        PlatformProxmox,
+	"network.gateway": PlatformProxmox,
+	"network.dns":     PlatformProxmox,
+	"proxmox":         PlatformProxmox,
+	"vmIDs":           PlatformProxmox,
+	"nodes[].vmID":    PlatformProxmox,
+	"nodes[].host":    PlatformProxmox,
+	"nodes[].cores":   PlatformProxmox,
+	"nodes[].memory":  PlatformProxmox,
+	"loadBalancer":    PlatformProxmox, // or the word none, which is true on aws as well
+
+	"aws":                  PlatformAWS,
+	"nodes[].instanceType": PlatformAWS,
+}
+
+// instead says what a platform has in the place of another's field.
+var instead = map[string]string{
+	"endpoint":        "; the load balancer of the API has a name of its own",
+	"network.gateway": "; the VPC has its own",
+	"network.dns":     "; the VPC has its own",
+	"nodes[].cores":   "; instanceType says it",
+	"nodes[].memory":  "; instanceType says it",
+	"loadBalancer":    "; a Service gets a load balancer of AWS's",
+}
+
+func init() {
+	for path := range platformOnly {
+		fact := facts[path]
+		fact.Optional = true
+		facts[path] = fact
+	}
+}
+
+// kindOf is the platform that a platform's description is like. One that nobody knows is told of once, and not by what it would need.
+func kindOf(platform string) string {
+	if platform == PlatformAWS {
+		return PlatformAWS
+	}
+	return PlatformProxmox
+}
+
+// grammarFor is the grammar of the descriptions of one platform.
+func grammarFor(platform string) strictyaml.Schema {
+	g := grammar
+	g.Facts = maps.Clone(facts)
+	for path, of := range platformOnly {
+		fact := g.Facts[path]
+		fact.Optional = of != kindOf(platform)
+		g.Facts[path] = fact
+	}
+	return g
+}
+
+// platformIn looks for the platform in a description that was not read yet; "" where it says none that can be read.
+func platformIn(data []byte) string {
+	var described struct {
+		Platform yaml.Node `yaml:"platform"`
+	}
+	if yaml.Unmarshal(data, &described) != nil {
+		return ""
+	}
+	return described.Platform.Value
+}
+
+// foreign names what belongs to another platform.
+func (k *checker) foreign() {
+	for _, path := range slices.Sorted(maps.Keys(platformOnly)) {
+		if platformOnly[path] == kindOf(k.c.Platform) {
+			continue
+		}
+		for _, at := range k.places(path) {
+			if path == "loadBalancer" && !k.Broken(at) && !k.c.LoadBalancer.Has() {
+				continue
+			}
+			if k.Has(at) || k.Broken(at) {
+				k.Mistake(at, "is for platform %s; remove it%s", platformOnly[path], instead[path])
+			}
+		}
+	}
+}
+
+// places are where a description has a field, in each node where it is one of theirs.
+func (k *checker) places(path string) []string {
+	const ofNodes = "nodes[]."
+	if len(path) <= len(ofNodes) || path[:len(ofNodes)] != ofNodes {
+		return []string{path}
+	}
+	var list []string
+	for i := range k.c.Nodes {
+		list = append(list, fmt.Sprintf("nodes[%d].%s", i, path[len(ofNodes):]))
+	}
+	return list
+}
+
+// Unready says what keeps castle from working on a cluster that can be described: its platform is not one that any verb knows. Nil: nothing.
+func (c *Cluster) Unready() error {
+	if c.Platform != PlatformAWS {
+		return nil
+	}
+	return fmt.Errorf("cluster %s is on platform aws, of which castle has the description, its checks and the OpenTofu modules platform-aws and networking-aws, "+
+		"and no verb that runs them: it creates, changes and removes nothing there. Nothing was changed; docs/aws.md says what can be done", c.Name)
+}
