@@ -32,7 +32,8 @@ func (m *Castle) NewCluster(
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	repository *dagger.Directory,
-	// proxmox, or sandbox for the proving ground.
+	// proxmox, sandbox for the proving ground, or aws, which castle describes and
+	// validates and creates nothing on yet.
 	// +default="proxmox"
 	platform string,
 	// 1, 3 or 5.
@@ -66,6 +67,20 @@ func (m *Castle) NewCluster(
 	// Proxmox's bridge. Default: vmbr0.
 	// +optional
 	bridge string,
+	// AWS's region, such as eu-central-1. For AWS subnet is the VPC's.
+	// +optional
+	awsRegion string,
+	// Its availability zones, over which the nodes are spread. Default: a, b and c.
+	// +optional
+	awsZone []string,
+	// Where administrators come from, such as 203.0.113.7/32: on AWS nobody else
+	// reaches the APIs of Kubernetes and Talos.
+	// +optional
+	adminCIDR []string,
+	// The image of AWS's instances. Default: Sidero Labs' own, which has no
+	// extensions, so that the cluster has no storage.
+	// +optional
+	ami string,
 	// The repository that Flux follows, by https.
 	// +optional
 	gitopsURL string,
@@ -129,6 +144,7 @@ func (m *Castle) NewCluster(
 		fmt.Sprintf("--control-planes=%d", controlPlanes), fmt.Sprintf("--workers=%d", workers)}
 	for _, flag := range []struct{ name, value string }{
 		{"gateway", gateway}, {"proxmox-url", proxmoxURL}, {"proxmox-fingerprint", proxmoxFingerprint}, {"storage", storage}, {"bridge", bridge},
+		{"aws-region", awsRegion}, {"ami", ami},
 		{"gitops-url", cmp.Or(gitopsURL, named.GitOps.URL)}, {"gitops-branch", cmp.Or(gitopsBranch, named.GitOps.Branch)},
 		{"infisical", infisical}, {"infisical-project", infisicalProject}, {"infisical-slug", infisicalSlug}, {"infisical-environment", infisicalEnvironment},
 		{"state-bucket", stateBucket}, {"state-endpoint", stateEndpoint}, {"state-region", stateRegion},
@@ -137,7 +153,7 @@ func (m *Castle) NewCluster(
 			args = append(args, "--"+flag.name+"="+flag.value)
 		}
 	}
-	for flag, values := range map[string][]string{"dns": dns, "host": host} {
+	for flag, values := range map[string][]string{"dns": dns, "host": host, "aws-zone": awsZone, "admin-cidr": adminCIDR} {
 		for _, value := range values {
 			args = append(args, "--"+flag+"="+value)
 		}

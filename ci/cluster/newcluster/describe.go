@@ -18,12 +18,20 @@ func (o *Options) describe(others []*description.Cluster) (c *description.Cluste
 		like = others[at]
 	}
 	c = &description.Cluster{Name: o.Name, Platform: o.Platform}
-	if o.Platform == description.PlatformSandbox {
+	c.Network = o.network
+	switch o.Platform {
+	case description.PlatformSandbox:
 		o.sandbox(c)
-	} else {
+	case description.PlatformAWS:
+		taken = o.aws(c, like)
+		c.Network = description.Network{Subnet: o.network.Subnet} // the rest is the VPC's own
+	default:
 		taken = o.proxmox(c, like)
 	}
-	c.Network = o.network
+	extensions, modules := extensions, modules
+	if o.Platform == description.PlatformAWS && o.AMI == "" {
+		extensions, modules = []string{}, []string{"dm_crypt"} // Sidero Labs' own image has none, and so no storage
+	}
 	c.Talos = description.Talos{
 		Version: cmp.Or(like.Talos.Version, talosVersion), Extensions: extensions, KernelModules: modules, Schematic: description.Schematic(extensions),
 		DiskEncryption: description.DiskEncryption{Ephemeral: description.EncryptionNodeID},
@@ -32,7 +40,9 @@ func (o *Options) describe(others []*description.Cluster) (c *description.Cluste
 		Version:   cmp.Or(like.Kubernetes.Version, kubernetesVersion),
 		PodSubnet: apart(o.network.Subnet, "10.244.0.0/16", "172.20.0.0/16"), ServiceSubnet: apart(o.network.Subnet, "10.96.0.0/16", "172.21.0.0/16"),
 	}
-	c.Storage = description.Storage{Replicas: max(1, min(2, o.Workers)), DataPath: "/var/lib/longhorn", StorageClass: "longhorn"}
+	if len(extensions) > 0 {
+		c.Storage = description.Storage{Replicas: max(1, min(2, o.Workers)), DataPath: "/var/lib/longhorn", StorageClass: "longhorn"}
+	}
 	c.GitOps.Branch, c.GitOps.Path = cmp.Or(o.Branch, c.GitOps.Branch, "main"), "clusters/"+o.Name
 	c.Secrets.SOPS = []string{secretsFile}
 	if c.Secrets.Infisical.Has() {
@@ -45,12 +55,7 @@ func (o *Options) describe(others []*description.Cluster) (c *description.Cluste
 
 // proxmox fills in where a cluster on Proxmox stands, and what it stands on.
 func (o *Options) proxmox(c, like *description.Cluster) (taken []string) {
-	take := func(what, said, has string) string {
-		if said == "" && has != "" {
-			taken = append(taken, fmt.Sprintf("%s (%s)", what, has))
-		}
-		return cmp.Or(said, has)
-	}
+	take := taker(&taken)
 	c.Proxmox = description.Proxmox{
 		URL:     take("Proxmox", o.ProxmoxURL, like.Proxmox.URL),
 		Storage: cmp.Or(o.Storage, like.Proxmox.Storage, "local-lvm"), Bridge: cmp.Or(o.Bridge, like.Proxmox.Bridge, "vmbr0"),

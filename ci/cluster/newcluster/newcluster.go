@@ -32,14 +32,16 @@ func Execute(clusters, layers, out, folder string, o Options) error {
 	if err := missing(described); err != nil {
 		return err
 	}
-	if err := o.place(described, others); err != nil {
-		return err
+	if o.Platform != description.PlatformAWS { // whose VPC is a network of its own
+		if err := o.place(described, others); err != nil {
+			return err
+		}
 	}
 	return write(filepath.Join(layers, "templates"), filepath.Join(out, o.Name), folder, described, taken)
 }
 
 // templatesOf is the folder of a platform's own templates, below those of all.
-var templatesOf = map[string]string{description.PlatformProxmox: "proxmox-talos", description.PlatformSandbox: "sandbox"}
+var templatesOf = map[string]string{description.PlatformProxmox: "proxmox-talos", description.PlatformSandbox: "sandbox", description.PlatformAWS: "aws-talos"}
 
 // read gives the clusters of a repository. Beside one with mistakes, nothing can be placed.
 func read(clusters string) ([]*description.Cluster, error) {

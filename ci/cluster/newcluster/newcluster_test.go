@@ -28,6 +28,14 @@ func home() Options {
 	}
 }
 
+// cloud is all that a first cluster on AWS needs to be told.
+func cloud() Options {
+	return Options{
+		Name: "cloud", Platform: description.PlatformAWS, Subnet: "10.60.0.0/16", ControlPlanes: 3, Workers: 2, AWSRegion: "eu-central-1",
+		AdminCIDRs: []string{"203.0.113.7/32"}, GitOpsURL: "https://git.example.org/me/gitops.git", Infisical: description.NoInfisical, Bucket: "states", Region: "eu-central-1",
+	}
+}
+
 // made describes a cluster in a repository's folder of clusters, and reads it as every other call does.
 func made(t *testing.T, clusters string, o Options) *description.Cluster {
 	t.Helper()
@@ -113,7 +121,8 @@ func TestWhatAPersonReads(t *testing.T) {
 	o := Options{Name: "lab", Platform: description.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: 1, Workers: 1, Infisical: description.NoInfisical, LocalStates: true}
 	o.Fingerprint = home().Fingerprint
 	made(t, clusters, o)
-	for _, name := range []string{"home", "lab"} {
+	made(t, clusters, cloud())
+	for _, name := range []string{"home", "lab", "cloud"} {
 		for _, file := range []string{"cluster.yaml", "secrets.example.yaml", "README.md"} {
 			got, err := os.ReadFile(filepath.Join(clusters, name, file))
 			if err != nil {
@@ -148,7 +157,12 @@ func TestAllThatIsWrongIsSaidAtOnceAndNothingIsWritten(t *testing.T) {
 		{func(o *Options) { o.Gateway, o.DNS = "10.0.8", []string{"dns.example.org"} }, []string{"--gateway", "--dns"}},
 		{func(o *Options) { o.Gateway = "10.0.9.1" }, []string{"new/cluster.yaml:", "10.0.9.1 is outside 10.0.8.0/24"}},
 		{func(o *Options) { o.Name = "New_1" }, []string{"New_1/cluster.yaml:", "name"}},
-		{func(o *Options) { o.Platform = description.PlatformAWS }, []string{"--platform aws is not available yet"}},
+		{func(o *Options) { o.Platform = description.PlatformAWS }, []string{"--aws-region", "--admin-cidr", "are not for --platform aws: leave them out"}},
+		{func(o *Options) { o.AMI = "ami-01234567" }, []string{"are for --platform aws: leave them out"}},
+		{func(o *Options) { *o = cloud(); o.AdminCIDRs = []string{"0.0.0.0/0", "203.0.113.7"} }, []string{"did you mean 203.0.113.0/24?"}},
+		{func(o *Options) { *o = cloud(); o.AdminCIDRs = []string{"0.0.0.0/0"} }, []string{"cloud/cluster.yaml:", "lets in the world"}},
+		{func(o *Options) { *o = cloud(); o.Subnet = "10.0.0.0/12" }, []string{"larger than a VPC can be"}},
+		{func(o *Options) { *o = cloud(); o.Zones = []string{"eu-west-1a"} }, []string{"is no availability zone of eu-central-1"}},
 		{func(o *Options) { o.LocalStates, o.Bucket = true, "b" }, []string{"--local-states"}},
 		{func(o *Options) { o.Infisical, o.Project, o.Slug = "https://eu.infisical.com", "", "" }, []string{"--infisical-project"}},
 	} {
@@ -170,6 +184,29 @@ func TestAllThatIsWrongIsSaidAtOnceAndNothingIsWritten(t *testing.T) {
 	for _, want := range []string{"--proxmox-url", "--host", "--gitops-url", "--infisical-project", "--state-bucket"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
+
+// A VPC is filled from its beginning, whatever its size, and a cluster that has an image with extensions has storage.
+func TestAClusterOnAWSHasItsNodesSpreadOverTheZones(t *testing.T) {
+	for length := 16; length <= 26; length++ {
+		o := cloud()
+		o.Subnet, o.AMI, o.Workers = fmt.Sprintf("10.60.0.0/%d", length), "ami-0123456789abcdef0", 4
+		c := made(t, t.TempDir(), o)
+		if !c.Storage.Has() || c.AWS.AMI != o.AMI || c.LoadBalancer.Has() {
+			t.Errorf("/%d: %+v", length, c)
+		}
+		in := map[string]int{}
+		for _, node := range c.Nodes {
+			for zone, subnet := range c.AWS.Zones {
+				if subnet.Contains(node.Address) {
+					in[zone]++
+				}
+			}
+		}
+		if len(in) != 3 || in["eu-central-1a"] != 3 || in["eu-central-1c"] != 2 {
+			t.Errorf("/%d: nodes stand in %v", length, in)
 		}
 	}
 }

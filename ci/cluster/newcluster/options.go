@@ -14,7 +14,7 @@ import (
 // order of their names, and where none says it from the defaults.
 type Options struct {
 	Name     string // a DNS label: its folder's name, its VMs' tag, and the beginning of its nodes' names
-	Platform string // description.PlatformProxmox or PlatformSandbox
+	Platform string // description.PlatformProxmox, PlatformSandbox or PlatformAWS
 	Subnet   string
 	Gateway  string   // default: the subnet's first address
 	DNS      []string // default: the gateway
@@ -25,6 +25,9 @@ type Options struct {
 	Hosts                                    []string // Proxmox nodes, which the cluster's nodes are spread over
 	Template                                 int      // VM id of the Talos template on the first of Hosts; the others' follow it
 
+	AWSRegion, AMI    string
+	Zones, AdminCIDRs []string // availability zones, the first three of the region where none is named; where administrators come from
+
 	GitOpsURL, Branch string
 
 	Infisical                  string // its URL, or description.NoInfisical
@@ -34,6 +37,7 @@ type Options struct {
 	LocalStates              bool   // no store: states in a volume of the engine
 
 	network description.Network // what check has read
+	admins  []netip.Prefix      // likewise
 }
 
 // Sizes of nodes where nobody says any, those of the documentation's example: cores, memory in MiB, disk in GiB.
@@ -66,10 +70,13 @@ func (o *Options) check(known []string) error {
 	}
 	switch o.Platform {
 	case description.PlatformProxmox, description.PlatformSandbox:
+		if o.AWSRegion != "" || o.AMI != "" || len(o.Zones)+len(o.AdminCIDRs) > 0 {
+			say("--aws-region, --aws-zone, --admin-cidr and --ami are for --platform aws: leave them out")
+		}
 	case description.PlatformAWS:
-		say("--platform aws is not available yet: proxmox, or sandbox for the proving ground")
+		mistakes = append(mistakes, o.readAWS()...)
 	default:
-		say("--platform %q: write proxmox, or sandbox for the proving ground", o.Platform)
+		say("--platform %q: write proxmox, sandbox for the proving ground, or aws", o.Platform)
 	}
 	if o.Subnet == "" {
 		say("the nodes' subnet is not known: give it with --subnet, such as 192.168.1.0/24")
@@ -120,11 +127,15 @@ func (o *Options) readNetwork() error {
 // missing names what a description cannot do without and nobody has said.
 func missing(c *description.Cluster) error {
 	var mistakes []error
-	for _, field := range []struct{ value, what, flag string }{
+	type field struct{ value, what, flag string }
+	fields := []field{
 		{c.Proxmox.URL, "the address of Proxmox's API", "--proxmox-url, such as https://192.168.1.10:8006/"},
 		{hostsOf(c), "the Proxmox node that the VMs stand on", "--host, once for each"},
-		{c.GitOps.URL, "the GitOps repository that Flux follows", "--gitops-url, by https"},
-	} {
+	}
+	if c.Platform == description.PlatformAWS {
+		fields = nil
+	}
+	for _, field := range append(fields, field{c.GitOps.URL, "the GitOps repository that Flux follows", "--gitops-url, by https"}) {
 		if field.value == "" {
 			mistakes = append(mistakes, fmt.Errorf("%s is not known: give it with %s", field.what, field.flag))
 		}

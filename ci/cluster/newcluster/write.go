@@ -85,6 +85,9 @@ func write(templates, to, folder string, c *description.Cluster, taken []string)
 func newPage(c *description.Cluster, folder string, taken []string) page {
 	p := page{Cluster: c, Folder: folder, Taken: taken}
 	for _, node := range c.Nodes {
+		if c.Platform == description.PlatformAWS {
+			break
+		}
 		clone := c.Proxmox.CloneOf(node)
 		template := struct {
 			Host string
