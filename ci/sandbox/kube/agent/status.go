@@ -29,11 +29,11 @@ func (w *worker) report(ctx context.Context) {
 		}
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		err = w.write(bounded, connected)
+		gone := w.isGone(bounded, connected, err)
 		cancel()
 		switch {
 		case err == nil:
-		case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-			// The object of this uid is gone.
+		case gone:
 			w.cut()
 			return
 		default:
@@ -67,6 +67,17 @@ func (w *worker) write(ctx context.Context, connected *api) error {
 		w.pod = written
 	}
 	return nil
+}
+
+// isGone reports whether an answer means that the object of this uid is there no more. A conflict alone does not: the API server also
+// answers so where others were faster five times in a row (maxRetryWhenPatchConflicts of k8s.io/apiserver's patch handler).
+func (w *worker) isGone(ctx context.Context, connected *api, err error) bool {
+	if !apierrors.IsConflict(err) {
+		return apierrors.IsNotFound(err)
+	}
+	pod := w.object()
+	current, err := connected.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err) || err == nil && current.UID != pod.UID
 }
 
 // waiting says why the containers do not start.

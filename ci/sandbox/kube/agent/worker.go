@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/sandbox/kube/podnet"
@@ -292,8 +291,9 @@ func (w *worker) remove() {
 				GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 			})
 		}
+		gone := w.isGone(ctx, connected, err)
 		cancel()
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		if err == nil || gone {
 			return
 		}
 		select {
