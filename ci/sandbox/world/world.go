@@ -85,6 +85,8 @@ func Serve(ctx context.Context, options Options) (err error) {
 			w.closes[i]()
 		}
 	}()
+	up := w.endUnlessUp()
+	defer up()
 	if err := w.open(); err != nil {
 		return err
 	}
@@ -94,6 +96,7 @@ func Serve(ctx context.Context, options Options) (err error) {
 	if err := w.serveProxy(); err != nil {
 		return err
 	}
+	up()
 	w.log.Info("the world is on", "cluster", w.cluster.Name, "proxy", w.Listen)
 	select {
 	case <-ctx.Done():
