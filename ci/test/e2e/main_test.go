@@ -55,8 +55,12 @@ func daggerIn(t *testing.T, folder string, environment []string, args ...string)
 	command, stdout, stderr := prepare(ctx, t, environment, args...)
 	command.Dir = folder
 	start := time.Now()
+	processes := tellOverdue(callTimeout)
 	err := command.Run()
 	t.Logf("dagger %s: %s", args[min(2, len(args)-1)], time.Since(start).Round(10*time.Millisecond))
+	if running := processes(); ctx.Err() != nil {
+		t.Logf("dagger %v was interrupted after %s. Processes then:\n%s\nIts last lines:\n%s", args, callTimeout, running, lastLines(stderr.Bytes(), overdueSteps))
+	}
 	return outcome{stdout: stdout.String(), stderr: stderr.String(), err: err}
 }
 
