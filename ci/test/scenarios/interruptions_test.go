@@ -39,44 +39,50 @@ const (
 
 // interruption is a way in which a run ends before its time.
 type interruption struct {
-	name  string
-	inS3  bool // where the states are; else in a folder
-	tools bool // it hits what only a run with layers starts
-	// strike interrupts the run, and returns what has to be put right before the next.
-	strike func(w *world, c *called, random *rand.Rand) (mend func())
+	name string
+	inS3 bool // where the states are; else in a folder
+	// tool is the program of which one process is killed, chosen at random among those that run; where none does at that instant, as soon
+	// as one does. Only a run with layers starts any.
+	tool string
+	// strike interrupts the run in any other way, and returns what has to be put right before the next.
+	strike func(w *world, c *called) (mend func())
 }
 
-// interruptions are all ways. What a kill hits that hits "one of" is chosen at random among those that run at that instant; where
-// none does, nothing happens, and the run must end well.
+// interruptions are all ways.
 var interruptions = []interruption{
-	{"castle and all that it started", false, false, func(_ *world, c *called, _ *rand.Rand) func() { c.kill(); return nil }},
-	{"castle alone", false, false, func(_ *world, c *called, _ *rand.Rand) func() { c.killAlone(); return nil }},
-	{"terragrunt", false, true, killOneOf("terragrunt")},
-	{"one of OpenTofu's processes", false, true, killOneOf("tofu")},
-	{"one of the providers", false, true, killOneOf("terraform-provider-")},
-	{"one of castle's hooks", false, true, killOneOf("castle-cluster")},
-	{"the world, by a power cut", false, false, func(w *world, _ *called, _ *rand.Rand) func() { w.off(syscall.SIGKILL); w.on(); return nil }},
-	{"a full disk", false, false, func(w *world, _ *called, _ *rand.Rand) func() { return w.fillDisk() }},
-	{"castle and all that it started, states in S3", true, false, func(_ *world, c *called, _ *rand.Rand) func() { c.kill(); return nil }},
-	{"S3 away", true, false, func(w *world, _ *called, _ *rand.Rand) func() {
+	{name: "castle and all that it started", strike: func(_ *world, c *called) func() { c.kill(); return nil }},
+	{name: "castle alone", strike: func(_ *world, c *called) func() { c.killAlone(); return nil }},
+	{name: "terragrunt", tool: "terragrunt"},
+	{name: "one of OpenTofu's processes", tool: "tofu"},
+	{name: "one of the providers", tool: "terraform-provider-"},
+	{name: "one of castle's hooks", tool: "castle-cluster"},
+	{name: "the world, by a power cut", strike: func(w *world, _ *called) func() { w.off(syscall.SIGKILL); w.on(); return nil }},
+	{name: "a full disk", strike: func(w *world, _ *called) func() { return w.fillDisk() }},
+	{name: "castle and all that it started, states in S3", inS3: true, strike: func(_ *world, c *called) func() { c.kill(); return nil }},
+	{name: "S3 away", inS3: true, strike: func(w *world, _ *called) func() {
 		w.store.away.Store(true)
 		return func() { w.store.away.Store(false) }
 	}},
 }
 
-func killOneOf(name string) func(*world, *called, *rand.Rand) func() {
-	return func(_ *world, c *called, random *rand.Rand) func() {
+// victim is one of the run's processes of a program, as soon as there is any; 0 when the run ended before.
+func (c *called) victim(program string, random *rand.Rand) int {
+	for {
 		var running []int
 		for _, pid := range descendants(c.command.Process.Pid) {
-			program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-			if err == nil && strings.HasPrefix(filepath.Base(program), name) {
+			path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+			if err == nil && strings.HasPrefix(filepath.Base(path), program) {
 				running = append(running, pid)
 			}
 		}
 		if len(running) > 0 {
-			_ = syscall.Kill(running[random.IntN(len(running))], syscall.SIGKILL)
+			return running[random.IntN(len(running))]
 		}
-		return nil
+		select {
+		case <-c.done:
+			return 0
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 
@@ -98,7 +104,7 @@ func newTrial(number int, whole map[string]time.Duration, out bool) *trial {
 	p := &trial{number: number, way: interruptions[number%len(interruptions)], whole: whole, random: rand.New(rand.NewPCG(uint64(number), 0))}
 	switch cycle := number / len(interruptions); {
 	case !out:
-	case p.way.tools:
+	case p.way.tool != "":
 		p.out = waysOut[0]
 	default:
 		p.out = waysOut[(cycle+number)%len(waysOut)]
@@ -184,9 +190,20 @@ func (p *trial) interrupt(w *world, verb ...string) (row string) {
 	case <-c.done:
 	case <-time.After(instant):
 	}
+	victim := 0
+	if p.way.tool != "" {
+		victim = c.victim(p.way.tool, p.random)
+	}
 	at := w.reached(before)
+	instant = time.Since(c.began)
 	tell.Fault(w.t, "%s, %.1f s after its start, struck: %s", verb[0], instant.Seconds(), p.way.name)
-	mend := p.way.strike(w, c, p.random)
+	var mend func()
+	switch {
+	case p.way.tool == "":
+		mend = p.way.strike(w, c)
+	case victim != 0:
+		_ = syscall.Kill(victim, syscall.SIGKILL)
+	}
 	c.endsWithin(45 * time.Second)
 	if mend != nil {
 		mend()
