@@ -4,6 +4,7 @@
 package gates
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/kube"
 )
 
 // Condition is something that a cluster must show.
@@ -54,7 +56,11 @@ const seenLimit = 600
 
 // Options are how a wait goes on.
 type Options struct {
+	// Timeout is how long, and where Pulls is given, how long after the last image that arrived or was begun with.
 	Timeout time.Duration
+	// Pulls says which images the nodes pull; Run asks the cluster where this is nil. It is asked every PullsEvery, 10 s where that is 0.
+	Pulls      func(context.Context) (kube.Pulls, error)
+	PullsEvery time.Duration
 	// Events, which may be nil, is called from one goroutine at a time.
 	Events func(Event)
 }
@@ -69,14 +75,19 @@ func Run(ctx context.Context, gate string, env Env, options Options) error {
 	if err != nil {
 		return err
 	}
+	if options.Pulls == nil && env.Kube != nil && !env.LookOnly {
+		options.Pulls = env.Kube.Pulls
+	}
 	return Wait(ctx, gate, conditions, options)
 }
+
+func (o Options) pullsEvery() time.Duration { return cmp.Or(o.PullsEvery, pullsEvery) }
 
 // Wait is Run for conditions of the caller's own; gate is what they are called together.
 func Wait(ctx context.Context, gate string, conditions []Condition, options Options) error {
 	r := &runner{gate: gate, started: time.Now(), options: options}
-	waiting, cancel := context.WithTimeout(ctx, options.Timeout)
-	defer cancel()
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 
 	r.send(Event{Phase: PhaseStart})
 	failures := make([]error, len(conditions))
@@ -85,11 +96,16 @@ func Wait(ctx context.Context, gate string, conditions []Condition, options Opti
 		group.Go(func() {
 			failures[i] = r.wait(ctx, waiting, condition)
 			if _, hopeless := errors.AsType[*Impossible](failures[i]); hopeless {
-				cancel()
+				cancel(errStopped)
 			}
 		})
 	}
+	patience, done := context.WithCancel(waiting)
+	var clock sync.WaitGroup
+	clock.Go(func() { r.patience(patience, func() { cancel(context.DeadlineExceeded) }) })
 	group.Wait()
+	done()
+	clock.Wait()
 
 	err := verdict(failures)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
@@ -122,6 +138,10 @@ type runner struct {
 
 	options Options
 	mutex   sync.Mutex // of options.Events
+
+	pullsMutex sync.Mutex
+	pulls      string   // what is being pulled
+	onPulls    []func() // have the conditions say so
 }
 
 // wait waits for one condition. parent is the caller's context, waiting the one that also ends by deadline.
@@ -135,19 +155,34 @@ func (r *runner) wait(parent, waiting context.Context, condition Condition) erro
 
 	send(PhaseStart, "", nil)
 	var mutex sync.Mutex
-	var last string
-	err := condition.Wait(waiting, func(seen string) {
-		// Before it is cut to the length that an event has room for: no redactor knows a half of a secret again.
-		seen = shorten(redact.Text(seen))
+	var seen, last string
+	ended := false
+	say := func() {
+		if now := shorten(r.withPulls(seen)); now != last && !ended {
+			last = now
+			send(PhaseWaiting, now, nil)
+		}
+	}
+	r.pullsMutex.Lock()
+	r.onPulls = append(r.onPulls, func() {
 		mutex.Lock()
 		defer mutex.Unlock()
-		if seen != last {
-			last = seen
-			send(PhaseWaiting, seen, nil)
-		}
+		say()
+	})
+	r.pullsMutex.Unlock()
+	err := condition.Wait(waiting, func(now string) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		// Before it is cut to the length that an event has room for: no redactor knows a half of a secret again.
+		seen = redact.Text(now)
+		say()
 	})
 	mutex.Lock()
 	defer mutex.Unlock()
+	ended = true
+	if err == nil {
+		last = shorten(seen)
+	}
 	err = r.explain(parent, waiting, about, last, err)
 	send(PhaseEnd, last, err)
 	return err
@@ -159,7 +194,7 @@ func (r *runner) explain(parent, waiting context.Context, about Event, last stri
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(waiting.Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(waiting), context.DeadlineExceeded):
 		return &Timeout{Failure: failure}
 	case parent.Err() != nil:
 		return context.Cause(parent)

@@ -35,6 +35,7 @@ var mixables = []mixable{
 	{name: VIPFlaps, value: seconds(5)},
 	{name: ProxmoxMoods, value: times(3)},
 	{name: InfisicalMoods, value: times(2)},
+	{name: Uplink, value: fixed("100Mbit")},
 	{name: CloneFails, value: ofNodes, endsCreate: true},
 	{name: DHCPDrift, value: ofNodes, endsCreate: true},
 	{name: WrongTemplate, value: fixed("iscsi-tools"), endsCreate: true, anew: true},

@@ -140,10 +140,12 @@ const (
 	StorageFull      = "storage-full"      // storage of Proxmox: 1 GiB of it is free, and nothing can be cloned to it
 	ClockSkew        = "clock-skew"        // duration: Proxmox's clock is ahead, or with a minus behind
 	AddressTaken     = "address-taken"     // address: a stranger answers there, at port 22
+
+	Uplink = "uplink" // such as 16Mbit: all nodes pull through one line of that width, each image its size
 )
 
 var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods, CloneFails,
-	InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken}
+	InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
 func ParseFaults(texts []string) (Faults, error) {
@@ -154,6 +156,11 @@ func ParseFaults(texts []string) (Faults, error) {
 		if !slices.Contains(faultNames, name) {
 			unknown = append(unknown, name)
 			continue
+		}
+		if name == Uplink {
+			if _, err := parseWidth(value); err != nil {
+				return nil, err
+			}
 		}
 		faults[name] = value
 	}

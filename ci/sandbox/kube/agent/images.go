@@ -35,6 +35,9 @@ type Images struct {
 func OpenImages(folder string, p profile.Profile) (*Images, error) {
 	i := &Images{file: filepath.Join(folder, imagesFile), pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{},
 		take: func(ctx context.Context, image string) error { return p.Sleep(ctx, p.Delays.Pull(image)) }}
+	if line, has := p.Uplink(); has {
+		i.take = line.Pull
+	}
 	data, err := os.ReadFile(i.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, nil

@@ -99,7 +99,10 @@ var clusters = []Story{
 		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in(hypervisor, "TestTheREADMEsRoleHasThePrivileges", "TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes"))},
 	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted")},
 
-	{"slow-uplink", "deadlines follow what is being pulled, and that is said", nil},
+	{"slow-uplink", "deadlines follow what is being pulled, and that is said", also(
+		in("cluster/gates", "TestADeadlineFollowsTheImagesThatArrive", "TestAPullThatDoesNotGoOnIsNotWaitedForForEver"),
+		in("cluster/kube", "TestWhatIsPulledIsReadFromTheKubeletsEvents"),
+		in("sandbox/profile", "TestPullsShareOneLine"))},
 	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", also(
 		in(scenarios, "TestAMachineFromAnotherTemplateIsNamed"),
 		in("cluster/talos", "TestMachinesFromAnotherTemplateAreNamedAndNotConfigured", "TestAnImageThatIsNotTheFactorysIsKnownByItsExtensions"))},

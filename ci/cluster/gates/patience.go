@@ -1,0 +1,89 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/kube"
+)
+
+const (
+	// pullsEvery is how often the nodes' pulls are looked at.
+	pullsEvery = 10 * time.Second
+	// patienceAtMost bounds a wait that images keep alive, as a multiple of its timeout.
+	patienceAtMost = 6
+	// pullsTold is how many pulls are told by name.
+	pullsTold = 3
+)
+
+// patience ends a wait when its timeout has gone by without an image that arrived or was begun with: over a slow way out five nodes
+// pull for much longer than any fixed time, and a cluster that is given up then is not broken.
+func (r *runner) patience(ctx context.Context, late func()) {
+	moved, last := r.started, kube.Pulls{}
+	looked := false
+	deadline := time.NewTimer(r.options.Timeout)
+	defer deadline.Stop()
+	look := time.NewTicker(r.options.pullsEvery())
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			if r.options.Pulls == nil {
+				continue
+			}
+			now, err := r.options.Pulls(ctx)
+			if err != nil {
+				continue // the conditions say what is wrong with the API
+			}
+			if now.Pulled > last.Pulled && looked || slices.ContainsFunc(now.Going, func(one string) bool { return !slices.Contains(last.Going, one) }) {
+				moved = time.Now()
+			}
+			last, looked = now, true
+			r.tellPulls(now.Going)
+		case <-deadline.C:
+			end := moved.Add(r.options.Timeout)
+			if most := r.started.Add(patienceAtMost * r.options.Timeout); end.After(most) {
+				end = most
+			}
+			left := time.Until(end)
+			if left <= 0 {
+				late()
+				return
+			}
+			deadline.Reset(left)
+		}
+	}
+}
+
+// tellPulls has each condition that is waited for say what is being pulled.
+func (r *runner) tellPulls(going []string) {
+	text := ""
+	if len(going) > 0 {
+		text = "pulling " + strings.Join(going[:min(pullsTold, len(going))], ", ")
+		if more := len(going) - pullsTold; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	r.pullsMutex.Lock()
+	r.pulls = text
+	said := slices.Clone(r.onPulls)
+	r.pullsMutex.Unlock()
+	for _, say := range said {
+		say()
+	}
+}
+
+// withPulls adds what is being pulled to what a condition sees.
+func (r *runner) withPulls(seen string) string {
+	r.pullsMutex.Lock()
+	defer r.pullsMutex.Unlock()
+	if seen == "" || r.pulls == "" {
+		return seen + r.pulls
+	}
+	return seen + "; " + r.pulls
+}

@@ -1,0 +1,68 @@
+package gates
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/kube"
+)
+
+// pullsOf are pulls of which another one ends at each look, up to a number.
+func pullsOf(upTo int64) func(context.Context) (kube.Pulls, error) {
+	var looks atomic.Int64
+	return func(context.Context) (kube.Pulls, error) {
+		return kube.Pulls{Going: []string{"longhornio/longhorn-manager:v1.9.0 on worker-1"}, Pulled: int(min(looks.Add(1), upTo))}, nil
+	}
+}
+
+func TestADeadlineFollowsTheImagesThatArrive(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	opens := Condition{"the manager", kube.WaitFunc(func(ctx context.Context, report func(string)) error {
+		report("0 of 2 ready")
+		select {
+		case <-time.After(3 * timeout):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}), ""}
+	var said []string
+	err := Wait(t.Context(), "storage", []Condition{opens}, Options{Timeout: timeout, Pulls: pullsOf(1 << 30), PullsEvery: timeout / 10,
+		Events: func(e Event) { said = append(said, e.Seen) }})
+	if err != nil {
+		t.Errorf("the wait was given up while images arrived: %v", err)
+	}
+	if want := "0 of 2 ready; pulling longhornio/longhorn-manager:v1.9.0 on worker-1"; !strings.Contains(strings.Join(said, "\n"), want) {
+		t.Errorf("nothing says %q: %q", want, said)
+	}
+	if last := said[len(said)-2]; last != "0 of 2 ready" {
+		t.Errorf("a condition that holds still pulls: %q", last)
+	}
+}
+
+func TestAPullThatDoesNotGoOnIsNotWaitedForForEver(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	began := time.Now()
+	err := Wait(t.Context(), "storage", []Condition{{"the manager", kube.WaitFunc(never), "logs"}}, Options{Timeout: timeout, Pulls: pullsOf(3), PullsEvery: timeout / 10})
+	if _, late := errors.AsType[*Timeout](err); !late || !strings.Contains(err.Error(), "pulling longhornio/longhorn-manager:v1.9.0 on worker-1") {
+		t.Errorf("got %T %v", err, err)
+	}
+	if took := time.Since(began); took < timeout {
+		t.Errorf("given up after %s", took)
+	}
+}
+
+// A container that crashes and whose image is pulled each time brings no cluster further.
+func TestImagesKeepAWaitAliveForALimitedTime(t *testing.T) {
+	const timeout = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := Wait(ctx, "storage", []Condition{{"the manager", kube.WaitFunc(never), ""}}, Options{Timeout: timeout, Pulls: pullsOf(1 << 30), PullsEvery: timeout / 10})
+	if _, late := errors.AsType[*Timeout](err); !late || ctx.Err() != nil {
+		t.Errorf("got %T %v", err, err)
+	}
+}
