@@ -67,9 +67,12 @@ func TestTwoThatMakeASecretAtOnceEndWithTheSame(t *testing.T) {
 	w := newWorld(t, nil)
 	tell.Fault(t, "four first runs at once, each with a PKI of its own")
 	var kept [4]string
+	var first [len(kept)]*Values
+	for i := range first {
+		first[i] = w.resolved() // all have looked before any of them writes
+	}
 	var all sync.WaitGroup
-	for i := range kept {
-		values := w.resolved()
+	for i, values := range first {
 		all.Go(func() {
 			var err error
 			if kept[i], err = values.Establish(t.Context(), TalosSecrets, fmt.Sprint("made by ", i)); err != nil {
