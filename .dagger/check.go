@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"dagger/castle/internal/dagger"
 )
@@ -24,7 +25,8 @@ func (m *Castle) CheckBlog(
 	// The blog's working tree (a path), or a Git URL with a ref.
 	// +defaultPath="/"
 	source *dagger.Directory,
-	// The site's name in castle.yaml. Default: the only one.
+	// The site's name in castle.yaml. Default: the only one, or all of them where
+	// the report is plain text and no other look is asked for.
 	// +optional
 	site string,
 	// The Hugo site's folder in the source; "." for its root.
@@ -81,6 +83,23 @@ func (m *Castle) CheckBlog(
 	case twice:
 		look = check.compare
 	}
+	if site == "" && path == "" && baseline == nil && !browser && !twice && format == FormatText {
+		names, err := m.sites(ctx, source)
+		if err != nil {
+			return "", err
+		}
+		if len(names) != 1 { // `dagger check` asks in every repository, and names no site
+			return checkEach(names, func(name string) (string, error) {
+				check.site = m.siteToBuild(source, name, "", hugo, headers)
+				container, args, err := check.command(ctx)
+				if err != nil {
+					return "", err
+				}
+				text, err := container.WithExec(append(args, "--format="+string(format))).Stdout(ctx)
+				return text, plain(err)
+			})
+		}
+	}
 	container, args, err := look(ctx)
 	if err != nil {
 		return "", err
@@ -91,6 +110,24 @@ func (m *Castle) CheckBlog(
 	}
 	text, err := container.WithExec(append(args, "--format="+string(format))).Stdout(ctx)
 	return text, plain(err)
+}
+
+// checkEach checks each of several sites, or says that there is none.
+func checkEach(names []string, check func(name string) (string, error)) (string, error) {
+	if len(names) == 0 {
+		return "there is no site here\n", nil
+	}
+	var said strings.Builder
+	var failed []error
+	for _, name := range names {
+		text, err := check(name)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("site %s:\n%w", name, err))
+		} else {
+			fmt.Fprintf(&said, "site %s:\n%s\n", name, text)
+		}
+	}
+	return said.String(), errors.Join(failed...)
 }
 
 // BlogFindings is all that check-blog finds, as JSON, whether or not it fails:

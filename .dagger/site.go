@@ -200,6 +200,29 @@ const (
 	forManifest = "manifest"
 )
 
+// sites are the names of the sites that a repository has. The only one may be
+// there without being named.
+func (m *Castle) sites(ctx context.Context, source *dagger.Directory) (names []string, err error) {
+	if err := m.refuseTheModulesOwn(ctx, source); err != nil {
+		return nil, err
+	}
+	container, err := m.container(publishProgram)
+	if err != nil {
+		return nil, err
+	}
+	files := dag.Directory().WithDirectory("/", source, dagger.DirectoryWithDirectoryOpts{
+		Include: []string{settingsFile, "hugo.*", "config.*", "config/_default", "config/production"},
+	})
+	text, err := container.
+		WithMountedDirectory("/repository", files).
+		WithExec([]string{publishProgram, "sites", "--folder=/repository"}).
+		Stdout(ctx)
+	if err != nil {
+		return nil, plain(err)
+	}
+	return names, json.Unmarshal([]byte(text), &names)
+}
+
 // settings puts together what the call, the cluster and castle.yaml say. The
 // answer is cached as long as they say the same.
 func (s *Site) settings(ctx context.Context, need string, cluster ...string) (*settings, error) {

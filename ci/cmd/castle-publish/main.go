@@ -13,7 +13,7 @@ import (
 func main() {
 	redact.Add(os.Getenv(gitTokenVariable), os.Getenv(registryPasswordVariable))
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
-		newSettingsCommand(), newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
+		newSettingsCommand(), newSitesCommand(), newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
 		newArchiveCommand(), newPublishCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
 		newBrowseCommand(), newPullCommand(), newCompareCommand()), tracing.Start)
 }

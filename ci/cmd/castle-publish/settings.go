@@ -66,3 +66,22 @@ func newSettingsCommand() *cobra.Command {
 	cli.Require(command, "folder")
 	return command
 }
+
+func newSitesCommand() *cobra.Command {
+	var folder string
+	command := &cobra.Command{
+		Use:   "sites",
+		Short: "Print the names of a repository's sites as JSON",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			names, err := settings.Sites(folder)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(names)
+		},
+	}
+	command.Flags().StringVar(&folder, "folder", "", "the folder that holds "+settings.FileName+", or Hugo's configuration, if there is any")
+	cli.Require(command, "folder")
+	return command
+}

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"tazlab.net/castle/ci/publish/site/hugoconfig"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
 
@@ -126,6 +129,25 @@ func checkFlags(flags Settings) error {
 	return nil
 }
 
+// Sites are the names of the sites that a repository has: those of its castle.yaml, and where that names none, the one whose
+// configuration of Hugo is at the root.
+func Sites(folder string) ([]string, error) {
+	file, err := Load(filepath.Join(folder, FileName))
+	if err != nil {
+		return nil, err
+	}
+	if file != nil && len(file.Sites) > 0 {
+		return file.names(), nil
+	}
+	found, err := hugoconfig.FilesFS(os.DirFS(folder))
+	if err != nil || len(found) == 0 {
+		return []string{}, err
+	}
+	return []string{onlySite}, nil
+}
+
+func (f *File) names() []string { return slices.Sorted(maps.Keys(f.Sites)) }
+
 // pick finds the site that is meant.
 func (f *File) pick(name string) (string, Site, error) {
 	if f == nil || len(f.Sites) == 0 {
@@ -134,7 +156,7 @@ func (f *File) pick(name string) (string, Site, error) {
 		}
 		return onlySite, Site{}, nil
 	}
-	names := slices.Sorted(maps.Keys(f.Sites))
+	names := f.names()
 	if name == "" {
 		if len(names) > 1 {
 			return "", Site{}, fmt.Errorf("%s has several sites: say which with --site (%s)", FileName, strings.Join(names, ", "))

@@ -198,3 +198,31 @@ func TestARepositoryWithoutTheFileSaysNothing(t *testing.T) {
 		t.Errorf("%v, %v", file, err)
 	}
 }
+
+func TestTheSitesOfARepositoryAreThoseThatItNamesOrTheOneAtItsRoot(t *testing.T) {
+	for title, c := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"two are named":                      {map[string]string{FileName: twoSites, "hugo.toml": ""}, []string{"blog", "wiki"}},
+		"none is named, and one is there":    {map[string]string{FileName: "clusters: home", "config/_default/hugo.yaml": ""}, []string{onlySite}},
+		"nothing is named":                   {map[string]string{"config.toml": ""}, []string{onlySite}},
+		"only clusters":                      {map[string]string{FileName: "clusters: home", "blog/hugo.toml": ""}, []string{}},
+		"another program's configuration":    {map[string]string{"config/settings.yaml": ""}, []string{}},
+		"a repository without anything here": {nil, []string{}},
+	} {
+		folder := t.TempDir()
+		for name, text := range c.files {
+			file := filepath.Join(folder, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := Sites(folder); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v", title, got, err, c.want)
+		}
+	}
+}
