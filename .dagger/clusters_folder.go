@@ -76,13 +76,19 @@ func clustersIn(ctx context.Context, repository *dagger.Directory, folder string
 	return names, nil
 }
 
-// named is what castle.yaml says of clusters.
+// named is what castle.yaml says of clusters, and to whoever looks at one.
 type named struct {
 	Clusters, Layers string
 	GitOps           struct {
 		URL    string `yaml:"url"`
 		Branch string `yaml:"branch"`
 	} `yaml:"gitops"`
+	Registry struct {
+		Username string `yaml:"username"`
+	} `yaml:"registry"`
+	Sites map[string]struct {
+		Image string `yaml:"image"`
+	} `yaml:"sites"`
 }
 
 // namedFolders reads castle.yaml. castle-publish holds that file to its schema,

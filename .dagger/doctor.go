@@ -2,15 +2,20 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"dagger/castle/internal/dagger"
 )
 
+// madeFor is the engine that castle is made for: that of dagger.json.
+const madeFor = "v0.19.10"
+
 // Doctor looks whether a cluster can be created, and what is wrong with what it
-// stands on: programs, secrets, Proxmox's certificate, token and privileges,
-// hosts, storage, template, VM ids, addresses, names, clocks, the GitOps
-// repository, the store of the states. All rows are looked at at the same time,
-// each that is not well says what to type or do, and nothing is changed.
+// stands on: the engine and its disk, programs, secrets, Proxmox's certificate,
+// token and privileges, hosts, storage, template, VM ids, addresses, names,
+// clocks, the GitOps repository, the registries of castle.yaml's images, the
+// store of the states. All rows are looked at at the same time, each that is not
+// well says what to type or do, and nothing is changed.
 //
 // A row that has failed fails the call; a warning does not.
 //
@@ -32,6 +37,10 @@ func (m *Castle) Doctor(
 	// the cluster's own, which needs to read only, is tried.
 	// +optional
 	gitToken *dagger.Secret,
+	// The password or token that publish-blog pushes images with. Without it the
+	// registries are only asked whether they answer.
+	// +optional
+	registryPassword *dagger.Secret,
 	// How much of a homelab's time the sandbox takes.
 	// +default="0.05"
 	timeScale string,
@@ -43,7 +52,7 @@ func (m *Castle) Doctor(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, repository, ageKey, timeScale, fault).Doctor(ctx, gitToken, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, fault).Doctor(ctx, gitToken, registryPassword, format)
 }
 
 // Doctor looks whether the cluster can be created, and what is wrong with what
@@ -56,6 +65,10 @@ func (c *Cluster) Doctor(
 	// the cluster's own, which needs to read only, is tried.
 	// +optional
 	gitToken *dagger.Secret,
+	// The password or token that publish-blog pushes images with. Without it the
+	// registries are only asked whether they answer.
+	// +optional
+	registryPassword *dagger.Secret,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
@@ -65,20 +78,54 @@ func (c *Cluster) Doctor(
 	if err != nil {
 		return "", err
 	}
-	if gitToken == nil {
-		world, err := d.ownWorld(ctx)
-		if err != nil {
-			return "", err
-		}
-		if world != nil {
-			gitToken = dag.SetSecret("castle-"+d.name+"-git-token", world.Git.Token)
-		}
+	world, err := d.ownWorld(ctx)
+	if err != nil {
+		return "", err
+	}
+	if gitToken == nil && world != nil {
+		gitToken = dag.SetSecret("castle-"+d.name+"-git-token", world.Git.Token)
+	}
+	engine, err := dag.Version(ctx)
+	if err != nil {
+		return "", err
+	}
+	named, err := namedFolders(ctx, c.Repository)
+	if err != nil {
+		return "", err
 	}
 	container, err := d.container(ctx)
 	if err != nil {
 		return "", err
 	}
 	container, _ = gitAccess{token: gitToken}.attach(container)
-	text, err := container.WithExec(d.args("doctor", "--format="+string(format))).Stdout(ctx)
+	if registryPassword != nil {
+		container = container.WithSecretVariable("CASTLE_REGISTRY_PASSWORD", registryPassword)
+	}
+	args := append([]string{"doctor", "--format=" + string(format), "--engine=" + engine, "--made-for=" + madeFor}, named.registries(world)...)
+	text, err := container.WithExec(d.args(args...)).Stdout(ctx)
 	return text, plain(err)
+}
+
+// registries are the flags that tell where castle.yaml's sites are published to;
+// for a sandbox that is its own registry.
+func (n *named) registries(own *world) []string {
+	flags := []string{"--registry-username=" + n.Registry.Username}
+	var images []string
+	for _, site := range n.Sites {
+		image := site.Image
+		if own != nil && image != "" && hostOfImage(image) != own.Registry {
+			image = own.Registry + "/" + image
+		}
+		if image != "" && !slices.Contains(images, image) {
+			images = append(images, image)
+		}
+	}
+	slices.Sort(images)
+	for _, image := range images {
+		flags = append(flags, "--image="+image)
+	}
+	if own != nil {
+		flags = append(flags, "--plain-http="+own.Registry)
+	}
+	return flags
 }

@@ -1,5 +1,5 @@
-// Package checks looks at everything that a cluster is made with and on, before anything is changed: tools, secrets, Proxmox, addresses, clocks, the
-// GitOps repository, the store of the states. Nothing that it asks changes anything.
+// Package checks looks at everything that a cluster is made with and on, before anything is changed: engine, tools, secrets, Proxmox, addresses,
+// clocks, the GitOps repository, the images' registry, the store of the states. Nothing that it asks changes anything.
 //
 // A check is a row of the table. All run at the same time and each has a deadline of its own. What one has to know that another one finds out
 // is asked for once (sight.go), and where it cannot be had the row says so instead of failing a second time.
@@ -64,18 +64,22 @@ type check struct {
 
 // Groups of rows.
 const (
-	groupTools   = "tools"
-	groupSecrets = "secrets"
-	groupProxmox = "Proxmox"
-	groupNetwork = "network"
-	groupGitOps  = "GitOps"
-	groupStates  = "states"
+	groupEngine   = "engine"
+	groupTools    = "tools"
+	groupSecrets  = "secrets"
+	groupProxmox  = "Proxmox"
+	groupNetwork  = "network"
+	groupGitOps   = "GitOps"
+	groupRegistry = "registry"
+	groupStates   = "states"
 )
 
 const rowIDs = "VM ids"
 
 // table is in the order in which a person mends things.
 var table = []check{
+	{group: groupEngine, name: "version", look: version},
+	{group: groupEngine, name: "disk", blocking: true, look: disk},
 	{group: groupTools, name: "programs", blocking: true, look: programs},
 	{group: groupSecrets, name: "SOPS files", look: openFiles},
 	{group: groupSecrets, name: "Infisical", look: readInfisical},
@@ -93,6 +97,7 @@ var table = []check{
 	{group: groupNetwork, name: "clocks", blocking: true, look: clocks},
 	{group: groupGitOps, name: "readable", blocking: true, late: true, look: readable},
 	{group: groupGitOps, name: "writable", late: true, look: writable},
+	{group: groupRegistry, name: "images", look: images},
 	{group: groupStates, name: "store", blocking: true, look: store},
 }
 
@@ -107,13 +112,26 @@ const (
 	grace = 200 * time.Millisecond
 )
 
-// All runs every check. pushToken is what publishing pushes to the GitOps repository with, or empty. It needs what Load has read.
-func All(ctx context.Context, cluster *run.Cluster, pushToken string) []Row {
+// Asked is what no description of a cluster says, and a doctor looks at besides. All of it may be left out.
+type Asked struct {
+	// PushToken is what publishing pushes to the GitOps repository with; without it the cluster's own is tried.
+	PushToken string
+	// Engine is the version of the Dagger engine that runs this, MadeFor the one that castle was made for: "v0.19.10".
+	Engine, MadeFor string
+	// Images are the repositories that the sites beside the cluster are published to. MayPush asks whether somebody may push there, or
+	// where nobody is known who would (Anonymous), whether the registry answers.
+	Images    []string
+	MayPush   func(ctx context.Context, image string) error
+	Anonymous bool
+}
+
+// All runs every check. It needs what Load has read.
+func All(ctx context.Context, cluster *run.Cluster, asked Asked) []Row {
 	ctx, cancel := context.WithTimeout(ctx, allTime)
 	defer cancel()
 	s := newSight(ctx, cluster, lookTime)
 	defer s.close()
-	s.pushToken = pushToken
+	s.asked = asked
 	s.openSources(ctx)
 	return s.run(ctx, table)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,27 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 		spoil func(*world)
 		want  map[string]told
 	}{
+		"an engine of another version": {func(w *world) { w.asked.Engine, w.asked.MadeFor = "v0.20.1", "v0.19.10" }, map[string]told{
+			"engine version": {Warning, "Dagger v0.20.1, and castle was made for v0.19.10", "an engine and a dagger command of v0.19.10"}}},
+		"an engine that only has mended something": {func(w *world) { w.asked.Engine, w.asked.MadeFor = "v0.19.11", "v0.19.10" }, map[string]told{
+			"engine version": {OK, "Dagger v0.19.11", ""}}},
+		"a disk that is nearly full": {func(w *world) { w.free = 500 << 20 }, map[string]told{
+			"engine disk": {Warning, "500 MiB are free where states", "free some of the disk that the engine's cache is on"}}},
+		"a full disk": {func(w *world) { w.free = 1 << 20 }, map[string]told{
+			"engine disk": {Failed, "1 MiB are free where states", "free some of the disk that the engine's cache is on"}}},
+		"a registry that refuses one of two images": {func(w *world) {
+			w.asked.Images = []string{"ghcr.io/me/blog", "ghcr.io/me/wiki"}
+			w.asked.MayPush = func(_ context.Context, image string) error {
+				if image == "ghcr.io/me/wiki" {
+					return errors.New("the registry ghcr.io refused access (403)")
+				}
+				return nil
+			}
+		}, map[string]told{"registry images": {Failed, "the registry ghcr.io refused access (403)", "check ghcr.io/me/wiki in castle.yaml"}}},
+		"a registry that answers": {func(w *world) {
+			w.asked.Images, w.asked.Anonymous = []string{"ghcr.io/me/blog"}, true
+			w.asked.MayPush = func(context.Context, string) error { return nil }
+		}, map[string]told{"registry images": {OK, "the registry of ghcr.io/me/blog answers", ""}}},
 		"no Terragrunt": {func(w *world) { w.terragrunt = "; exit 3" }, map[string]told{
 			"tools programs": {Failed, "Terragrunt does not run: exit status 3", "castle tool terragrunt"}}},
 		"a secret is missing in each source": {func(w *world) {
@@ -247,6 +269,12 @@ func TestAClusterThatIsWellIsNotKeptFromBeginning(t *testing.T) {
 	// Where the secrets cannot be had, create says so.
 	if err := newWorld(t, nil).blocking(func() *secrets.Values { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAFolderThatIsYetToBeMadeHasTheRoomOfItsDisk(t *testing.T) {
+	if bytes, err := free(filepath.Join(t.TempDir(), "not", "yet")); err != nil || bytes == 0 {
+		t.Errorf("%d, %v", bytes, err)
 	}
 }
 

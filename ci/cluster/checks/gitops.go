@@ -33,7 +33,7 @@ func readable(ctx context.Context, s *sight) []finding {
 
 // writable tries a push that is never made: to publish needs it, the cluster does not.
 func writable(ctx context.Context, s *sight) []finding {
-	clone, why := s.clone(ctx, s.pushToken)
+	clone, why := s.clone(ctx, s.asked.PushToken)
 	if why != nil {
 		return why
 	}
@@ -42,7 +42,7 @@ func writable(ctx context.Context, s *sight) []finding {
 		return notChecked("%s", seeRow("it cannot be read with this token: "+said(err), groupGitOps, "readable"))
 	}
 	whose := "--git-token"
-	if s.pushToken == "" {
+	if s.asked.PushToken == "" {
 		whose = secrets.GitOpsToken
 	}
 	branch := s.described.GitOps.Branch
@@ -50,7 +50,7 @@ func writable(ctx context.Context, s *sight) []finding {
 	switch {
 	case err == nil:
 		return ok("%s may push; whether a rule protects branch %s is seen at a push only", whose, branch)
-	case s.pushToken == "" && (errors.Is(err, git.ErrForbidden) || errors.Is(err, git.ErrUnauthorized)):
+	case s.asked.PushToken == "" && (errors.Is(err, git.ErrForbidden) || errors.Is(err, git.ErrUnauthorized)):
 		return notChecked("%s reads only, as Flux needs it; give the token that publish-blog pushes with as --git-token", secrets.GitOpsToken)
 	case errors.Is(err, git.ErrForbidden), errors.Is(err, git.ErrUnauthorized):
 		return []finding{{Failed, "the token of --git-token may not push: " + said(err), fixOf(err, "--git-token may write to it (on GitHub: contents, read and write)")}}

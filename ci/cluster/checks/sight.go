@@ -17,7 +17,7 @@ import (
 type sight struct {
 	cluster   *run.Cluster
 	described *description.Cluster
-	pushToken string
+	asked     Asked
 	limit     time.Duration // of each check
 
 	opened func() *secrets.Opened // what all sources hold; nil where create reads them
@@ -29,6 +29,7 @@ type sight struct {
 	lacks       func() (lacking, error)
 	vms         func() (machines, error)
 	probe       func(ctx context.Context, address netip.Addr, port int) (accepted, there bool)
+	free        func(folder string) (bytes uint64, err error)
 }
 
 // api is the way to Proxmox's.
@@ -75,7 +76,7 @@ func (m machines) running(described *description.Cluster, role string) bool {
 }
 
 func newSight(ctx context.Context, cluster *run.Cluster, limit time.Duration) *sight {
-	s := &sight{cluster: cluster, described: cluster.Description, limit: limit, probe: probe}
+	s := &sight{cluster: cluster, described: cluster.Description, limit: limit, probe: probe, free: free}
 	limited := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, limit) }
 	s.files = sync.OnceValues(func() (*secrets.Values, error) {
 		return secrets.FromFiles(s.described, secrets.Inputs{Folder: cluster.Folder, AgeKey: cluster.AgeKey})

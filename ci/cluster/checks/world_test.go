@@ -48,6 +48,8 @@ type world struct {
 	files      fstest.MapFS // of the GitOps repository
 	branch     string
 	pushToken  string
+	asked      Asked
+	free       uint64
 	strangers  map[netip.Addr]answer
 	state      string
 	terragrunt string // what the program prints
@@ -59,7 +61,7 @@ type world struct {
 func newWorld(t *testing.T, spoil func(*world)) *world {
 	t.Helper()
 	w := &world{
-		t: t, limit: time.Minute, branch: "main", state: t.TempDir(), pushToken: pushToken, terragrunt: "terragrunt version v1.1.0",
+		t: t, limit: time.Minute, free: 1 << 40, branch: "main", state: t.TempDir(), pushToken: pushToken, terragrunt: "terragrunt version v1.1.0",
 		proxmox: proxmox.Options{
 			Tokens: []string{proxmoxToken}, Nodes: []proxmox.Node{{Name: "proxmox"}}, Privileges: map[string][]string{"/": hypervisor.Privileges()},
 			Storages: []proxmox.Storage{{ID: "local-lvm", Type: "lvmthin", Content: "images,rootdir", Bytes: 1 << 40}},
@@ -214,7 +216,9 @@ func (w *world) rows() map[string][]Row {
 	ctx := w.t.Context()
 	s := newSight(ctx, w.cluster, w.limit)
 	defer s.close()
-	s.pushToken, s.probe = w.pushToken, w.probe
+	s.asked, s.probe = w.asked, w.probe
+	s.asked.PushToken = w.pushToken
+	s.free = func(string) (uint64, error) { return w.free, nil }
 	s.openSources(ctx)
 	rows := map[string][]Row{}
 	for _, row := range s.run(ctx, table) {

@@ -15,11 +15,6 @@ import (
 // PushTokenVariable is the variable of the environment that holds the token that publishing pushes to the GitOps repository with.
 const PushTokenVariable = "CASTLE_GIT_TOKEN"
 
-// Options say what else is looked at.
-type Options struct {
-	PushToken string // that of publishing; without it the cluster's own is tried
-}
-
 // Report is what was found.
 type Report struct {
 	Cluster string       `json:"cluster"`
@@ -28,11 +23,11 @@ type Report struct {
 }
 
 // Execute looks at everything at once, and changes nothing.
-func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Report, error) {
+func Execute(ctx context.Context, cluster *run.Cluster, asked checks.Asked) (*Report, error) {
 	if err := cluster.Load(); err != nil {
 		return nil, err
 	}
-	report := &Report{Cluster: cluster.Description.Name, Rows: checks.All(ctx, cluster, options.PushToken)}
+	report := &Report{Cluster: cluster.Description.Name, Rows: checks.All(ctx, cluster, asked)}
 	report.Failed = report.count(checks.Failed)
 	return report, ctx.Err()
 }

@@ -17,7 +17,7 @@ import (
 // doctor is what castle says of what the cluster stands on, by group and name.
 func (w *world) doctor() (map[string][]checks.Row, *called) {
 	w.t.Helper()
-	c := w.start(w.live, []string{doctor.PushTokenVariable + "=" + w.seed().Git.Token}, "doctor", "--format=json")
+	c := w.start(w.live, []string{doctor.PushTokenVariable + "=" + w.seed().Git.Token}, "doctor", "--format=json", "--engine=v0.19.10", "--made-for=v0.19.10")
 	c.wait(time.Minute)
 	var report doctor.Report
 	if err := json.Unmarshal(c.stdout.Bytes(), &report); err != nil {
@@ -43,7 +43,7 @@ func (w *world) allIsOK() {
 			w.t.Errorf("%s: %+v", name, row)
 		}
 	}
-	if len(rows) != 18 {
+	if len(rows) != 21 {
 		w.t.Errorf("%d rows: %+v", len(rows), rows)
 	}
 	w.t.Logf("doctor took %s", c.took.Round(10*time.Millisecond))
