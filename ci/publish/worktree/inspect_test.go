@@ -412,6 +412,35 @@ func TestAFilterOfTheOriginalMachineIsNotRun(t *testing.T) {
 	}
 }
 
+// A submodule has a configuration of its own, which comes with the copy of the machine that it was made on.
+func TestNoProgramOfASubmodulesConfigurationIsRun(t *testing.T) {
+	r := newRepo(t)
+	r.addTheme()
+	ran := filepath.Join(t.TempDir(), "ran")
+	program := "touch " + ran + "; cat"
+	r.git("config", "submodule.blog/themes/plain.update", "!touch "+ran)
+
+	r.write(".git/modules/blog/themes/plain/info/attributes", "* filter=evil diff=evil\n")
+	inside := repo{t, r.path("blog/themes/plain")}
+	for _, key := range []string{"filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.external", "core.pager", "core.sshCommand", "core.askPass"} {
+		inside.git("config", key, program)
+	}
+	monitor := filepath.Join(t.TempDir(), "monitor")
+	r.must(os.WriteFile(monitor, []byte("#!/bin/sh\n"+program+"\n"), 0o755))
+	inside.git("config", "core.fsmonitor", monitor)
+	inside.git("config", "core.alternateRefsCommand", monitor)
+	later := time.Now().Add(time.Hour) // git looks at the content
+	r.must(os.Chtimes(r.path("blog/themes/plain/layouts/index.html"), later, later))
+
+	r.accepted()
+	if _, has := snapshot(t, r.export())["themes/plain/layouts/index.html"]; !has {
+		t.Error("the theme's page is not exported")
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Fatal("a program of the submodule's configuration ran")
+	}
+}
+
 func TestAPartialCloneIsExplained(t *testing.T) {
 	r := newRepo(t)
 	r.git("config", "uploadpack.allowFilter", "true")
