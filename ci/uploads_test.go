@@ -15,6 +15,9 @@ var keys = []string{"*.agekey", "*.tfstate*", "kubeconfig", "talosconfig"}
 // needed are the files of a cluster's folder without which castle cannot work on it.
 var needed = []string{"cluster.yaml", "secrets.sops.yaml", "pve-root-ca.pem", "terragrunt.hcl", "world.yaml", "age.key"}
 
+// volumeName is what a cache volume is called by in the code.
+var volumeName = regexp.MustCompile(`dag\.CacheVolume\((.*?)\)`)
+
 var ignoredName = regexp.MustCompile(`"\*\*/([^"]+)"`)
 
 // The functions repeat the list of what they do not take of a clusters' folder, since a pragma is a literal.
@@ -50,6 +53,38 @@ func TestWhatOpensAClusterIsNotUploaded(t *testing.T) {
 	}
 	if lists < 10 {
 		t.Errorf("only %d lists were found: does this test still read what it should?", lists)
+	}
+}
+
+// Two clusters on one engine share nothing that is kept between calls.
+func TestWhatIsKeptOfAClusterBearsItsName(t *testing.T) {
+	files, err := filepath.Glob("../.dagger/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := map[string]bool{"castle-go-mod": true, "castle-go-build": true} // what compiles castle
+	volumes := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range volumeName.FindAllStringSubmatch(string(text), -1) {
+			volumes++
+			switch name := found[1]; {
+			case filepath.Base(file) == "cluster.go" && name == "name": // see below
+			case filepath.Base(file) == "blog.go": // see TestBuildsForAPublishShareNoCacheWithOthers
+			case !shared[strings.Trim(name, `"`)]:
+				t.Errorf("%s names the cache volume %s: a cluster's are made by described.volume", filepath.Base(file), name)
+			}
+		}
+	}
+	text, err := os.ReadFile("../.dagger/cluster.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `name := "castle-" + what + "-" + d.name`) || volumes != 4 {
+		t.Errorf("%d volumes were found: does this test still read what it should?", volumes)
 	}
 }
 
