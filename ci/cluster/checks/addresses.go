@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/talos"
@@ -21,7 +22,10 @@ import (
 
 // ports are where a machine may answer: ssh, the web, the APIs of Kubernetes and Talos. One that refuses a connection is there, too; one
 // that drops it at all of them is not found this way.
-var ports = []int{22, 80, 443, 6443, 50000}
+var ports = []int{22, 80, 443, 6443, talosPort}
+
+// talosPort is that of Talos's API, in maintenance mode, too.
+const talosPort = 50000
 
 const (
 	probeTime = time.Second
@@ -60,6 +64,47 @@ func addresses(ctx context.Context, s *sight) []finding {
 			"look from a machine of that network whether they are free"}}
 	}
 	return found
+}
+
+// machinesAnswer looks for the cluster's machines that run at their declared addresses: one that has another address, as of a DHCP
+// server, cannot be reached by anybody who goes by cluster.yaml.
+func machinesAnswer(ctx context.Context, s *sight) []finding {
+	vms, why := s.seen()
+	if why != nil {
+		return why
+	}
+	running := 0
+	var mu sync.Mutex
+	away := map[string]bool{}
+	var wait sync.WaitGroup
+	for _, node := range s.described.Nodes {
+		if vms.own[node.Name].Status != hypervisor.Running {
+			continue
+		}
+		running++
+		wait.Go(func() {
+			if _, there := s.probe(ctx, node.Address, talosPort); !there {
+				mu.Lock()
+				defer mu.Unlock()
+				away[node.Name] = true
+			}
+		})
+	}
+	wait.Wait()
+	var found []finding
+	for _, node := range s.described.Nodes {
+		if away[node.Name] {
+			found = append(found, finding{Warning, fmt.Sprintf("VM %d of %s runs, and nobody answers at its declared address %s", node.VMID, node.Name, node.Address),
+				"its console in Proxmox shows the address that it has: give it its static one, or correct cluster.yaml; a machine that has just been started needs a minute"})
+		}
+	}
+	switch {
+	case found != nil:
+		return found
+	case running == 0:
+		return ok("none of the cluster's runs")
+	}
+	return ok("%s at the declared addresses", rendering.Count(running, "machine"))
 }
 
 // few is up to how many addresses may all belong to strangers.

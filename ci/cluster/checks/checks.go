@@ -94,6 +94,7 @@ var table = []check{
 	{group: groupProxmox, name: rowIDs, blocking: true, look: ids},
 	{group: groupNetwork, name: "names", look: names},
 	{group: groupNetwork, name: "addresses", blocking: true, look: addresses},
+	{group: groupNetwork, name: "machines", look: machinesAnswer},
 	{group: groupNetwork, name: "clocks", blocking: true, look: clocks},
 	{group: groupGitOps, name: "readable", blocking: true, late: true, look: readable},
 	{group: groupGitOps, name: "writable", late: true, look: writable},

@@ -91,19 +91,19 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			"Proxmox privileges": {NotChecked, "PROXMOX_API_TOKEN is missing", ""}, "Proxmox hosts": {NotChecked, "PROXMOX_API_TOKEN", ""},
 			"Proxmox storage": {NotChecked, "PROXMOX_API_TOKEN", ""}, "Proxmox bridge": {NotChecked, "PROXMOX_API_TOKEN", ""},
 			"Proxmox template": {NotChecked, "PROXMOX_API_TOKEN", ""}, "Proxmox VM ids": {NotChecked, "PROXMOX_API_TOKEN", ""},
-			"network addresses": {NotChecked, "PROXMOX_API_TOKEN", ""}}},
+			"network addresses": {NotChecked, "PROXMOX_API_TOKEN", ""}, "network machines": {NotChecked, "PROXMOX_API_TOKEN", ""}}},
 		"a token that Proxmox does not know": {func(w *world) { w.proxmox.Tokens = []string{"other@pve!x=5f8a9c0e-0000-4000-8000-000000000000"} }, map[string]told{
 			"Proxmox token":      {Failed, "does not know the token castle@pve!test", "pveum user token add castle@pve test --privsep 0"},
 			"Proxmox privileges": {NotChecked, "see Proxmox token", ""}, "Proxmox hosts": {NotChecked, "see Proxmox token", ""},
 			"Proxmox storage": {NotChecked, "see Proxmox token", ""}, "Proxmox bridge": {NotChecked, "see Proxmox token", ""},
 			"Proxmox template": {NotChecked, "see Proxmox token", ""}, "Proxmox VM ids": {NotChecked, "see Proxmox token", ""},
-			"network addresses": {NotChecked, "see Proxmox token", ""}}},
+			"network addresses": {NotChecked, "see Proxmox token", ""}, "network machines": {NotChecked, "see Proxmox token", ""}}},
 		"another certificate": {yaml("\"16:", "\"17:"), map[string]told{
 			"Proxmox certificate": {Failed, "not the one that proxmox.fingerprint names", "Node → System → Certificates"},
 			"Proxmox token":       {NotChecked, "see Proxmox certificate", ""}, "Proxmox privileges": {NotChecked, "see Proxmox certificate", ""},
 			"Proxmox hosts": {NotChecked, "see Proxmox certificate", ""}, "Proxmox storage": {NotChecked, "see Proxmox certificate", ""},
 			"Proxmox bridge": {NotChecked, "see Proxmox certificate", ""}, "Proxmox template": {NotChecked, "see Proxmox certificate", ""},
-			"Proxmox VM ids": {NotChecked, "see Proxmox certificate", ""}, "network addresses": {NotChecked, "see Proxmox certificate", ""},
+			"Proxmox VM ids": {NotChecked, "see Proxmox certificate", ""}, "network addresses": {NotChecked, "see Proxmox certificate", ""}, "network machines": {NotChecked, "see Proxmox certificate", ""},
 			"network clocks": {NotChecked, "Proxmox tells no time", ""}}},
 		"any certificate": {yaml("fingerprint: \"16", "insecure: true # \"16"), map[string]told{
 			"Proxmox certificate": {Warning, "proxmox.insecure", "ca or fingerprint"}}},
@@ -114,12 +114,12 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 		"VMs and bridges are not seen": {fault(profile.PrivilegeMissing, "VM.Audit,SDN.Use"), map[string]told{
 			"Proxmox privileges": {Failed, "VM.Audit", "--privs VM.Audit"}, "Proxmox storage": {NotChecked, "whether it has room is not known", ""}, "Proxmox bridge": {NotChecked, "see Proxmox privileges", ""},
 			"Proxmox template": {NotChecked, "see Proxmox privileges", ""}, "Proxmox VM ids": {NotChecked, "see Proxmox privileges", ""},
-			"network addresses": {NotChecked, "see Proxmox privileges", ""}}},
+			"network addresses": {NotChecked, "see Proxmox privileges", ""}, "network machines": {NotChecked, "see Proxmox privileges", ""}}},
 		"a token without a role": {func(w *world) { w.proxmox.Privileges = map[string][]string{"/": {}} }, map[string]told{
 			"Proxmox privileges": {Failed, "castle@pve!test has none of the privileges", "pveum acl modify / --tokens 'castle@pve!test' --roles Castle"},
 			"Proxmox storage":    {Failed, "must not see it", "Datastore.Audit"}, "Proxmox bridge": {NotChecked, "see Proxmox privileges", ""},
 			"Proxmox template": {NotChecked, "see Proxmox privileges", ""}, "Proxmox VM ids": {NotChecked, "see Proxmox privileges", ""},
-			"network addresses": {NotChecked, "see Proxmox privileges", ""}}},
+			"network addresses": {NotChecked, "see Proxmox privileges", ""}, "network machines": {NotChecked, "see Proxmox privileges", ""}}},
 		"a host that there is not": {twoHosts("templates: {proxmox: 900, pve9: 909}", func(w *world) { w.proxmox.Nodes = w.proxmox.Nodes[:1] }), map[string]told{
 			"Proxmox hosts":    {Failed, "there is no Proxmox node pve9, but proxmox", "host of blue-worker-1"},
 			"Proxmox template": {Failed, "there is no VM 909 to be cloned", "proxmox.templates"}}},
@@ -177,6 +177,14 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 				w.strangers[netip.MustParseAddr(own)] = answer{443, true}
 			}
 		}, nil},
+		"a machine at another address": {func(w *world) {
+			w.guests = append(w.guests, ours(421, "blue-cp-1"), ours(424, "blue-worker-1"))
+			w.drifted = "blue-worker-1"
+		}, map[string]told{
+			"network machines": {Warning, "VM 424 of blue-worker-1 runs, and nobody answers at its declared address 192.168.1.214", "its static one"}}},
+		"machines at their addresses": {func(w *world) {
+			w.guests = append(w.guests, ours(421, "blue-cp-1"), ours(424, "blue-worker-1"))
+		}, map[string]told{"network machines": {OK, "2 machines at the declared addresses", ""}}},
 		"a worker alone does not hold the API's address": {func(w *world) {
 			w.guests = append(w.guests, ours(424, "blue-worker-1"))
 			w.strangers = map[netip.Addr]answer{netip.MustParseAddr("192.168.1.210"): {6443, true}}

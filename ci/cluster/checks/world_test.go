@@ -50,6 +50,7 @@ type world struct {
 	pushToken  string
 	asked      Asked
 	free       uint64
+	drifted    string // the node whose machine has another address
 	strangers  map[netip.Addr]answer
 	state      string
 	terragrunt string // what the program prints
@@ -114,8 +115,14 @@ func (w *world) start() {
 	}
 }
 
-// probe finds the strangers, and nobody else.
+// probe finds the strangers and the cluster's machines that run, and nobody else.
 func (w *world) probe(_ context.Context, address netip.Addr, port int) (accepted, there bool) {
+	for _, node := range w.cluster.Description.Nodes {
+		runs := slices.ContainsFunc(w.guests, func(guest proxmox.Guest) bool { return guest.ID == node.VMID && guest.Running })
+		if node.Address == address && port == talosPort && runs && node.Name != w.drifted {
+			return true, true
+		}
+	}
 	stranger, is := w.strangers[address]
 	return is && stranger.accepted && stranger.port == port, is && stranger.port == port
 }

@@ -43,7 +43,7 @@ func (w *world) allIsOK() {
 			w.t.Errorf("%s: %+v", name, row)
 		}
 	}
-	if len(rows) != 21 {
+	if len(rows) != 22 {
 		w.t.Errorf("%d rows: %+v", len(rows), rows)
 	}
 	w.t.Logf("doctor took %s", c.took.Round(10*time.Millisecond))
