@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"dagger/castle/internal/dagger"
 )
@@ -41,6 +42,21 @@ func (m *Castle) CheckGitops(
 	// run that changes nothing there (file:PATH).
 	// +optional
 	kubeconfig *dagger.Secret,
+	// The same for a cluster that castle created, by its name, such as sandbox.
+	// +optional
+	cluster string,
+	// The repository with the clusters, or the folder that holds them.
+	// Default: the repository that the module is called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	repository *dagger.Directory,
+	// The age key that decrypts the cluster's SOPS file. Default: for a sandbox
+	// its own.
+	// +optional
+	ageKey *dagger.Secret,
+	// How much of a homelab's time the sandbox takes.
+	// +default="0.05"
+	timeScale string,
 	// How the report is written.
 	// +default="TEXT"
 	format Format,
@@ -53,6 +69,25 @@ func (m *Castle) CheckGitops(
 	if baseline != nil {
 		container = container.WithMountedFile("/baseline.json", baseline)
 		args = append(args, "--baseline=/baseline.json")
+	}
+	if cluster != "" {
+		if kubeconfig != nil {
+			return "", errors.New("--cluster and --kubeconfig are two ways to a cluster: give one")
+		}
+		d, err := m.Cluster(cluster, repository, ageKey, timeScale, nil).describe(ctx)
+		if err != nil {
+			return "", err
+		}
+		if kubeconfig, err = d.secret(ctx, "kubeconfig", "kubeconfig"); err != nil {
+			return "", err
+		}
+		if d.isSandbox() { // its API is reached through its world alone
+			enter, err := d.enter(ctx)
+			if err != nil {
+				return "", err
+			}
+			container = container.With(enter)
+		}
 	}
 	if kubeconfig != nil {
 		container = uncached(container.WithMountedSecret("/kubeconfig", kubeconfig))
