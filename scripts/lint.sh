@@ -10,7 +10,7 @@ if [ -n "$unformatted" ]; then
 fi
 go vet ./...
 go tool staticcheck ./...
-go tool -modfile=ci/test/workflows/actionlint.mod actionlint .github/workflows/*.yaml
+go tool -modfile=ci/test/workflows/actionlint.mod actionlint .github/workflows/*.yaml examples/*/.github/workflows/*.yaml
 if command -v shellcheck >/dev/null; then
 	shellcheck scripts/*.sh .ci/run
 else

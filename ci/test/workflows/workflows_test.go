@@ -14,7 +14,7 @@ import (
 const repository = "../../.."
 
 // roots are the folders that have workflows and actions.
-var roots = []string{".github"}
+var roots = []string{".github", "examples"}
 
 func TestEveryWorkflowKeepsTheRules(t *testing.T) {
 	checked := map[string]int{}
