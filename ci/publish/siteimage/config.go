@@ -20,6 +20,9 @@ const (
 // normalizeLayersAndHistory.
 const engineHistory = "buildkit.exporter.image.v0"
 
+// LayerHistory begins the entry of each layer of the site in an image's history.
+const LayerHistory = "castle publish-blog: "
+
 // configure makes the image's configuration, all but the file system: the base's, with what makes it the site's server.
 func configure(o Options, ours []*layer) (*v1.ConfigFile, error) {
 	base, err := o.Base.ConfigFile()
@@ -58,7 +61,7 @@ func configure(o Options, ours []*layer) (*v1.ConfigFile, error) {
 	}
 	for _, l := range ours {
 		config.History = append(config.History, v1.History{
-			Created: config.Created, CreatedBy: "castle publish-blog: " + l.report.Name,
+			Created: config.Created, CreatedBy: LayerHistory + l.report.Name,
 		})
 	}
 	return config, nil
