@@ -31,7 +31,8 @@ const (
 // same image: publishing it again changes nothing. A tag that was made from
 // anything else is never overwritten; with --rebuild the image gets a tag beside
 // it. The manifest is committed only after the
-// registry has confirmed the digest.
+// registry has confirmed the digest, and with --sign after it has the signature:
+// `dagger call verify-blog` looks at both.
 //
 // With --wait, Flux is asked to look at once, and the call ends when the
 // cluster's Deployment is available with the new image:
@@ -144,6 +145,20 @@ func (m *Castle) PublishBlog(
 	// registry does not have.
 	// +optional
 	rebuild bool,
+	// Sign the image as cosign does, before the manifest names it. One that has this
+	// key's signature already is left as it is.
+	// +optional
+	sign bool,
+	// Attach a signed list of what the image consists of (SPDX), unless it has one.
+	// +optional
+	sbom bool,
+	// The private key to sign with, which cosign generate-key-pair made
+	// (file:cosign.key, env:NAME, op://…).
+	// +optional
+	cosignKey *dagger.Secret,
+	// The private key's password.
+	// +optional
+	cosignPassword *dagger.Secret,
 	// Wait until the cluster runs what was published.
 	// +optional
 	wait bool,
@@ -191,7 +206,7 @@ func (m *Castle) PublishBlog(
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
 		Publish(ctx, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
-			dryRun, rebuild, pushBranch, format)
+			dryRun, rebuild, pushBranch, sign, sbom, cosignKey, cosignPassword, format)
 }
 
 // Publish builds the site at a clean commit, pushes its image, and points the
@@ -227,6 +242,18 @@ func (s *Site) Publish(
 	// Push the manifest's change to this branch instead.
 	// +optional
 	pushBranch string,
+	// Sign the image, before the manifest names it.
+	// +optional
+	sign bool,
+	// Attach a signed list of what the image consists of (SPDX).
+	// +optional
+	sbom bool,
+	// The private key to sign with, which cosign generate-key-pair made.
+	// +optional
+	cosignKey *dagger.Secret,
+	// The private key's password.
+	// +optional
+	cosignPassword *dagger.Secret,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
@@ -244,8 +271,13 @@ func (s *Site) Publish(
 	if dryRun {
 		b.use = toLook
 	}
-	if _, err := b.compiled(ctx); err != nil {
+	compiled, err := b.compiled(ctx)
+	if err != nil {
 		return "", plain(err)
+	}
+	signed := signing{sign: sign, sbom: sbom, key: cosignKey, password: cosignPassword}
+	if err := signed.check(ctx, compiled); err != nil {
+		return "", err
 	}
 	need := forBuild // a cluster knows of the rest
 	if cluster == nil {
@@ -291,13 +323,14 @@ func (s *Site) Publish(
 
 	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix,
 		fmt.Sprintf("--rebuild=%t", rebuild)},
-		b.timer.all(), g.flags())
+		b.timer.all(), g.flags(), signed.flags())
 	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), s.commit(g.settings, pushBranch, dryRun), format, func(container *dagger.Container) *dagger.Container {
 		return container.
 			WithMountedFile("/commit.json", export.file).
 			WithMountedFile("/headers.json", built.headers).
 			WithMountedFile("/warnings.json", built.warnings).
-			WithMountedDirectory("/image", built.layout)
+			WithMountedDirectory("/image", built.layout).
+			With(signed.attach(export))
 	})
 }
 

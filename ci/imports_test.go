@@ -39,7 +39,7 @@ var rooms = map[string][]string{
 // verbs are what a person asks for. They share what stands beside them, and know nothing of each other.
 var verbs = []string{
 	"cluster/create", "cluster/doctor", "cluster/destroy", "cluster/wipe", "cluster/removenode", "cluster/plan", "cluster/status", "cluster/states", "cluster/sources", "cluster/newcluster", "cluster/credentials", "cluster/forget",
-	"publish/rollback", "publish/history",
+	"publish/rollback", "publish/history", "publish/verify",
 }
 
 func TestARoomImportsOnlyWhatItsRuleAllows(t *testing.T) {

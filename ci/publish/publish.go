@@ -1,15 +1,19 @@
 // Package publish is the last mile of a blog: the image goes into the registry and then, strictly after the registry
-// has confirmed its digest, its tag into the GitOps manifest. It never builds anything. The packages rollback and
-// history are the verbs beside it; report is what a run tells of what it did.
+// has confirmed its digest and has its signature, where one is asked for, its tag into the GitOps manifest. It never builds
+// anything. The packages rollback, history and verify are the verbs beside it; report is what a run tells of what it did.
 package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"tazlab.net/castle/ci/base/cosign"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/imagesbom"
+	"tazlab.net/castle/ci/publish/imagesign"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/worktree"
@@ -35,6 +39,12 @@ type Options struct {
 	Update     gitops.UpdateRequest
 	// Headers are those that the image sends, for the report; nil: not told.
 	Headers *report.Headers
+	// Signer signs the image, unless it has this key's signature already; nil: it is not signed.
+	Signer *cosign.Signer
+	// SBOM also attaches a signed list of what the image consists of, unless it has one. It needs a Signer.
+	SBOM bool
+	// Site is the folder with the site as it was built, for the SBOM; empty: what the site pins is left out of it.
+	Site string
 	// DryRun compares and pushes nothing.
 	DryRun bool
 	// Began is when the whole run began, and Steps are those done already.
@@ -46,6 +56,9 @@ type Options struct {
 
 // Run publishes. The result is complete only without an error; with one it holds what was done until then.
 func Run(ctx context.Context, o Options) (result report.Result, err error) {
+	if o.SBOM && o.Signer == nil {
+		return result, errors.New("an SBOM that nobody signed proves nothing: give the key to sign it with, too")
+	}
 	reference := o.Image + ":" + o.TagPrefix + o.Commit.Short
 	result = report.Result{
 		DryRun:   o.DryRun,
@@ -79,6 +92,16 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		return result, fmt.Errorf("the manifest is untouched: %w", err)
 	}
 
+	if o.Signer != nil && !o.DryRun {
+		err = result.Step(ctx, "sign the image", func(ctx context.Context) (err error) {
+			result.Image.Signature, err = o.sign(ctx, result.Image)
+			return err
+		})
+		if err != nil {
+			return result, fmt.Errorf("the manifest is untouched (the image %s is in the registry): sign it: %w", reference, err)
+		}
+	}
+
 	update := o.Update
 	update.Selector.Image, update.Tag, update.Digest = o.Image, result.Image.Tag, result.Image.Digest
 	update.Because = result.Image.Rebuild.Sentence()
@@ -95,7 +118,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	if err != nil {
 		return result, fmt.Errorf("update the manifest (the image %s is in the registry): %w", reference, err)
 	}
-	result.Changed = result.GitOps.Changed || !result.Image.AlreadyThere
+	result.Changed = result.GitOps.Changed || !result.Image.AlreadyThere || result.Image.Signature.Made()
 	return result, nil
 }
 
@@ -106,4 +129,22 @@ func (o Options) push(ctx context.Context, reference string) (imagepush.Result, 
 		return imagepush.Compare(ctx, options)
 	}
 	return imagepush.Push(ctx, options)
+}
+
+// sign makes sure that what the registry has is signed, and has its SBOM.
+func (o Options) sign(ctx context.Context, pushed report.Image) (*report.Signature, error) {
+	image := imagesign.Image{Registry: o.Registry, Repository: o.Image, Digest: pushed.Digest}
+	signature := &report.Signature{Key: o.Signer.Verifier().Fingerprint()}
+	var err error
+	if signature.AlreadyThere, err = imagesign.Sign(ctx, image, o.Signer); err != nil || !o.SBOM {
+		return signature, err
+	}
+	signature.SBOM = &report.SBOM{}
+	signature.SBOM.AlreadyThere, err = imagesign.Attest(ctx, image, o.Signer, cosign.PredicateSPDX, func() (text []byte, err error) {
+		text, signature.SBOM.Parts, err = imagesbom.Make(ctx, imagesbom.Options{
+			Layout: o.Layout, Site: o.Site, Commit: o.Commit, Hugo: o.Hugo, Repository: o.Image, Tag: pushed.Tag, Digest: pushed.Digest,
+		})
+		return text, err
+	})
+	return signature, err
 }

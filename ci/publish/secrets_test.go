@@ -20,7 +20,7 @@ import (
 
 // canaryIn returns the form in which a canary stands in a text, or "".
 func canaryIn(text string) string {
-	for _, secret := range []string{publishtest.RegistryPassword, publishtest.GitToken} {
+	for _, secret := range append(linesOfKey(), publishtest.RegistryPassword, publishtest.GitToken, publishtest.CosignPassword) {
 		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.ReplaceAll(secret, "&", `\u0026`)}
 		for _, user := range []string{"robot", "git", "x-access-token", "castle"} {
 			forms = append(forms, base64.StdEncoding.EncodeToString([]byte(user+":"+secret)))
@@ -32,6 +32,16 @@ func canaryIn(text string) string {
 		}
 	}
 	return ""
+}
+
+// linesOfKey are those of the private key that are not the same in each.
+func linesOfKey() (lines []string) {
+	for line := range strings.Lines(publishtest.Keys().Private) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "-----") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func mustHoldNoCanary(t *testing.T, what, text string) {

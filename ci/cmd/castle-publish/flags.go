@@ -18,6 +18,8 @@ import (
 const (
 	gitTokenVariable         = "CASTLE_GIT_TOKEN"
 	registryPasswordVariable = "CASTLE_REGISTRY_PASSWORD"
+	cosignKeyVariable        = "CASTLE_COSIGN_KEY"
+	cosignPasswordVariable   = "CASTLE_COSIGN_PASSWORD"
 )
 
 // gitCredentials are those that the container was given.

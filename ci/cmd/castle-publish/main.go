@@ -11,9 +11,9 @@ import (
 )
 
 func main() {
-	redact.Add(os.Getenv(gitTokenVariable), os.Getenv(registryPasswordVariable))
+	redact.Add(os.Getenv(gitTokenVariable), os.Getenv(registryPasswordVariable), os.Getenv(cosignKeyVariable), os.Getenv(cosignPasswordVariable))
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
-		newSettingsCommand(), newSitesCommand(), newHeadersCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
-		newArchiveCommand(), newPublishCommand(), newRollbackCommand(), newHistoryCommand(), newCheckCommand(),
+		newSettingsCommand(), newSitesCommand(), newHeadersCommand(), newSigningKeyCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
+		newArchiveCommand(), newPublishCommand(), newRollbackCommand(), newHistoryCommand(), newVerifyCommand(), newCheckCommand(),
 		newBrowseCommand(), newPullCommand(), newCompareCommand()), tracing.Start)
 }

@@ -18,11 +18,16 @@ func newPublishCommand() *cobra.Command {
 	var result resultFlags
 	var commitFile, headersFile, warningsFile, began string
 	var steps []string
+	var sign bool
 	command := &cobra.Command{
 		Use:   "publish",
 		Short: "Push the image, then point the manifest at it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if options.Signer, err = signerOf(sign, options.SBOM); err != nil {
+				return err
+			}
 			commit, err := readCommit(commitFile)
 			if err != nil {
 				return err
@@ -72,6 +77,8 @@ func newPublishCommand() *cobra.Command {
 	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
 	flags.BoolVar(&options.Rebuild, "rebuild", false, "where the tag was made from other inputs, push the next one of its rebuilds: -r2, -r3 and so on behind it")
 	addRegistryFlags(command, &options.Registry)
+	addSignFlags(command, &sign, &options.SBOM)
+	flags.StringVar(&options.Site, "site", "", "the site's folder, for what the SBOM says of its Hugo modules and npm packages")
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")
 	result.add(command)

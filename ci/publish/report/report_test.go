@@ -53,6 +53,13 @@ func rolledBack(r *Result) {
 func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 	for name, change := range map[string]func(*Result){
 		"published": func(*Result) {},
+		"signed": func(r *Result) {
+			r.Image.Signature = &Signature{Key: oldDigest, SBOM: &SBOM{Parts: 153}}
+		},
+		"signed-before": func(r *Result) {
+			r.Image.AlreadyThere, r.Image.UploadedBytes, r.Changed, r.GitOps = true, 0, false, unchanged(r.GitOps)
+			r.Image.Signature = &Signature{Key: oldDigest, AlreadyThere: true, SBOM: &SBOM{AlreadyThere: true}}
+		},
 		"others-were-faster": func(r *Result) {
 			r.GitOps.Attempts = 3
 			r.GitOps.Branch = "publish/blog-5d6e7f8"

@@ -57,6 +57,8 @@ type Image struct {
 	BuildDigest string `json:"buildDigest,omitempty"`
 	// Rebuild is there where the commit was published before, from other inputs.
 	Rebuild *Rebuild `json:"rebuild,omitempty"`
+	// Signature is there where one was asked for.
+	Signature *Signature `json:"signature,omitempty"`
 }
 
 // Reference is the image by tag and digest.
@@ -152,6 +154,8 @@ func (r Result) outcome() string {
 		return "Rolled back"
 	case !r.Changed:
 		return "Nothing to do: this commit is published already"
+	case !r.GitOps.Changed && r.Image.AlreadyThere:
+		return "Image signed; the manifest named it already"
 	case !r.GitOps.Changed:
 		return "Image pushed; the manifest named it already"
 	default:
@@ -181,6 +185,7 @@ func (r Result) rows() []row {
 	if r.Image.BuildDigest != "" {
 		rows = append(rows, row{"this build", r.Image.BuildDigest + ": made from the same inputs, and yet it differs; check-blog --twice tells why"})
 	}
+	rows = append(rows, r.Image.Signature.rows()...)
 	rows = append(rows, row{"manifest", r.GitOps.Repository + " " + r.GitOps.Branch + " " + r.GitOps.Path})
 	if r.GitOps.Changed && r.GitOps.Commit != "" {
 		commit := rendering.ShortSHA(r.GitOps.Commit)

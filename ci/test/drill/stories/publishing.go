@@ -32,6 +32,9 @@ var publishing = []Story{
 		in(e2e, "TestTheSameCommitGivesTheSameDigestWithAColdCache"))},
 	{"moved-base-image", "another base under the same commit is named in the conflict; a rebuild gets a tag of its own",
 		in("publish/imagepush", "TestATagMadeFromOtherInputsIsRefusedAndTheInputIsNamed", "TestARebuildTakesTheNextTagThatTheRegistryDoesNotHave")},
+	{"image-swapped", "an image that was swapped, changed or signed with another key does not pass `verify-blog`, which says what is wrong; the manifest names no image before it is signed", also(
+		in("publish/verify", "TestWhatIsMissingOrWrongIsSaid", "TestAPinnedDigestIsTheOneThatCounts"),
+		in(publish, "TestAnImageIsSignedBeforeTheManifestNamesIt"))},
 	{"republish", "same digest, no second commit; the same even where two builds of the commit differ",
 		in(e2e, "TestAPublishedPageIsServedFromThePublishedImage", "TestACommitWhoseBuildsDifferIsPublishedOnce")},
 	{"cold-runner", "a runner without caches publishes in seconds, by a released image or a program that carries only what it needs; `make bench-cold` measures it",
