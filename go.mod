@@ -25,6 +25,7 @@ require (
 	github.com/hashicorp/terraform-exec v0.25.2
 	github.com/hashicorp/terraform-json v0.27.2
 	github.com/hashicorp/terraform-plugin-go v0.31.0
+	github.com/in-toto/attestation v1.2.0
 	github.com/infisical/go-sdk v0.8.0
 	github.com/invopop/jsonschema v0.14.0
 	github.com/jdkato/prose v1.2.1

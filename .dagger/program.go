@@ -16,6 +16,7 @@ const (
 	clusterProgram = "castle-cluster"
 	sandboxProgram = "castle-sandbox"
 	gitopsProgram  = "castle-gitops"
+	releaseProgram = "castle-release"
 )
 
 // released are the programs that an image of castle holds.
@@ -96,6 +97,7 @@ var rooms = map[string][]string{
 	publishProgram: {"base", "publish", "cmd/cli"},
 	clusterProgram: {"base", "publish", "cluster", "cmd/cli"},
 	sandboxProgram: {"base", "cluster", "sandbox"},
+	releaseProgram: {"base", "publish", "release", "cmd/cli"},
 	gitopsProgram:  {"base", "cluster/description", "factory", "cmd/cli", "../gitops-template"},
 }
 

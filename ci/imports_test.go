@@ -28,12 +28,13 @@ var rooms = map[string][]string{
 	"publish": nil,
 	"cluster": nil,
 	"factory": {"cluster", ".."}, // of a cluster its description alone, see below; and the template
+	"release": {"publish"},       // it pushes and signs an image as a publish does
 	"setup":   nil,
 	"sandbox": {"cluster"},          // it plays what a description says
 	"demo":    {"setup", "publish"}, // it starts an engine and reads publish's report
 	"bench":   {"publish", "cluster", "sandbox", "test"},
 	"test":    {"publish", "cluster", "setup", "bench"},
-	"cmd":     {"publish", "cluster", "factory", "setup", "sandbox", "demo"},
+	"cmd":     {"publish", "cluster", "factory", "release", "setup", "sandbox", "demo"},
 }
 
 // verbs are what a person asks for. They share what stands beside them, and know nothing of each other.
@@ -109,7 +110,7 @@ func TestOnlyThePartsOfAProgramImportItsFolder(t *testing.T) {
 func TestTheModuleCompilesAProgramFromAllThatItImports(t *testing.T) {
 	all := packages(t)
 	given := foldersInModule(t)
-	for _, program := range []string{"castle-publish", "castle-cluster", "castle-sandbox", "castle-gitops"} {
+	for _, program := range []string{"castle-publish", "castle-cluster", "castle-sandbox", "castle-gitops", "castle-release"} {
 		folders := append(given[program], "cmd/"+program)
 		seen := map[string]bool{}
 		var visit func(string)
