@@ -76,6 +76,10 @@ drill: castle ## Play every story and print what was seen; PAGE=docs/reliability
 interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun; ONLY=out leaves create in peace
 	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED) $(ONLY)
 
+.PHONY: test-cosign
+test-cosign: castle ## Have cosign itself verify what castle signs, and castle what cosign signs; cosign is built for that
+	@folder=$$($(castle) tool cosign --cache=$(cache)) && CASTLE_COSIGN="$$folder/cosign" go test -count=1 -timeout 20m -v -run Cosign ./ci/publish/verify
+
 .PHONY: test-s3
 test-s3: castle ## Try the states in a real store that speaks S3 (versitygw), which is built for that
 	@folder=$$($(castle) tool versitygw --cache=$(cache)) && PATH="$$($(castle) tool tofu --cache=$(cache)):$$PATH" \

@@ -28,6 +28,7 @@ var roughMinutes = map[string]int{
 	"etcd":                 1,
 	"kubernetes":           8,
 	"versitygw":            4,
+	"cosign":               8,
 }
 
 // Estimate says how long something that is not built yet will take.
