@@ -67,12 +67,3 @@ func (p Proxmox) Certificates(folder string) ([]byte, error) {
 	}
 	return certificates, nil
 }
-
-// Warnings are what a description may say and should not, each with its fix.
-func (c *Cluster) Warnings() []string {
-	if !c.Proxmox.Insecure {
-		return nil
-	}
-	return []string{"proxmox.insecure accepts the certificate of whoever answers in Proxmox's place, who then gets the API token and with it every machine; " +
-		"write ca: pve-root-ca.pem instead and copy /etc/pve/pve-root-ca.pem of a Proxmox node beside cluster.yaml, or write the certificate's fingerprint"}
-}

@@ -41,19 +41,3 @@ func TestACertificatesFileIsAWholeOneOrRefusedWithTheFix(t *testing.T) {
 		}
 	}
 }
-
-func TestWhatRisksTheTokenIsWarnedOf(t *testing.T) {
-	text := blueText(t)
-	start := strings.Index(text, "  fingerprint: ")
-	end := start + strings.Index(text[start:], "\n") + 1
-	for line, warnings := range map[string]int{text[start:end]: 0, "  insecure: true\n": 1, "  insecure: false\n": 0, "": 0} {
-		c, err := parse("cluster.yaml", "", []byte(text[:start]+line+text[end:]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := c.Warnings()
-		if len(got) != warnings || warnings == 1 && (!strings.Contains(got[0], "API token") || !strings.Contains(got[0], "/etc/pve/pve-root-ca.pem")) {
-			t.Errorf("%q: %q", line, got)
-		}
-	}
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	"golang.org/x/mod/semver"
 
 	"tazlab.net/castle/ci/base/strictyaml"
 )
@@ -23,9 +24,13 @@ func (k *checker) version(path, text string) string {
 	case versionForm.MatchString("v" + text):
 		k.Mistake(path, "%s has no v; did you mean v%s?", text, text)
 	case versionForm.MatchString("v" + strings.TrimPrefix(text, "v") + ".0"):
-		k.Mistake(path, "%s has no patch number; write the exact version, such as v%s.0", text, strings.TrimPrefix(text, "v"))
+		such := "v" + strings.TrimPrefix(text, "v") + ".0"
+		if path == "talos.version" && semver.MajorMinor(such) == semver.MajorMinor(TalosVersion) {
+			such = TalosVersion
+		}
+		k.Mistake(path, "%s has no patch number; write the exact version, such as %s", text, such)
 	default:
-		k.Mistake(path, "%q is not an exact version; write it as v1.13.0", text)
+		k.Mistake(path, "%q is not an exact version; write it as %s", text, TalosVersion)
 	}
 	return ""
 }
@@ -154,16 +159,11 @@ func (k *checker) kubernetes() {
 	talos := k.c.Talos.Version
 	switch {
 	case len(with) == 0:
-		k.Mistake("kubernetes.version", "%s is not known to any version of Talos here; with Talos %s write %s", k.c.Kubernetes.Version, newest(), kubernetesOf(newest()))
+		k.Mistake("kubernetes.version", "%s is not known to any version of Talos here; with Talos %s write %s", k.c.Kubernetes.Version, TalosVersion, kubernetesOf(TalosVersion))
 	case k.Has("talos.version") && slices.Contains(minors(), minorOf(strings.TrimPrefix(talos, "v"))) && !supported(talos):
 		k.Mistake("kubernetes.version", "%s does not run on Talos %s, which takes %s; change it, or take Talos %s",
 			k.c.Kubernetes.Version, talos, kubernetesOf(talos), strings.Join(with, " or "))
 	}
-}
-
-func newest() string {
-	known := minors()
-	return fmt.Sprintf("v1.%d.0", known[len(known)-1])
 }
 
 // kubernetesOf lists the minor versions of Kubernetes that a version of Talos supports: "v1.31 to v1.36".

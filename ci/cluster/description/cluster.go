@@ -178,7 +178,7 @@ type Disk struct {
 
 // Talos is what the machine configuration is generated from.
 type Talos struct {
-	// Exact version, of a minor version that castle knows, such as v1.13.0.
+	// Exact version, of a minor version that castle knows, such as v1.13.9.
 	Version string `json:"version"`
 	// Id of the image factory's schematic that holds the extensions.
 	Schematic string `json:"schematic"`

@@ -80,7 +80,7 @@ var facts = strictyaml.Facts{
 	"nodes[].disks[].volume": {Form: volumeName, Optional: true},
 	"nodes[].disks[].size":   {Least: 1, Hint: "write it in GiB, such as 40"},
 
-	"talos.version":                  {Form: versionForm, Hint: "write it as v1.13.0"},
+	"talos.version":                  {Form: versionForm, Hint: "write it as " + TalosVersion},
 	"talos.schematic":                {Form: regexp.MustCompile(`^[0-9a-f]{64}$`)},
 	"talos.extensions":               {Distinct: true, Hint: "write [siderolabs/iscsi-tools, siderolabs/util-linux-tools]; Longhorn needs both"},
 	"talos.extensions[]":             {Form: regexp.MustCompile(`^siderolabs/[a-z0-9-]+$`)},

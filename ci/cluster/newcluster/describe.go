@@ -33,7 +33,7 @@ func (o *Options) describe(others []*description.Cluster) (c *description.Cluste
 		extensions, modules = []string{}, []string{"dm_crypt"} // Sidero Labs' own image has none, and so no storage
 	}
 	c.Talos = description.Talos{
-		Version: cmp.Or(like.Talos.Version, talosVersion), Extensions: extensions, KernelModules: modules, Schematic: description.Schematic(extensions),
+		Version: cmp.Or(like.Talos.Version, description.TalosVersion), Extensions: extensions, KernelModules: modules, Schematic: description.Schematic(extensions),
 		DiskEncryption: description.DiskEncryption{Ephemeral: description.EncryptionNodeID},
 	}
 	c.Kubernetes = description.Kubernetes{

@@ -46,11 +46,8 @@ var sizes = map[string]struct{ cores, memory, disk int }{
 	description.RoleWorker:       {4, 16384, 100},
 }
 
-// Versions of a new cluster where the repository has no other.
-const (
-	talosVersion      = "v1.13.0"
-	kubernetesVersion = "v1.36.4"
-)
+// kubernetesVersion is a new cluster's where the repository has no other.
+const kubernetesVersion = "v1.36.4"
 
 // extensions and modules are what Longhorn and encrypted disks need.
 var (

@@ -46,7 +46,7 @@ type NodeStatus struct {
 	Role    string `json:"role"`
 	Address string `json:"address"`
 	VM      string `json:"vm"`    // "running", "stopped", "absent", "unknown"
-	Talos   string `json:"talos"` // "configured v1.13.0", "maintenance", "silent", …
+	Talos   string `json:"talos"` // "configured v1.13.9", "maintenance", "silent", …
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -78,7 +78,7 @@ func TestTheStatusNamesStateAndServices(t *testing.T) {
 	})
 	for _, status := range access.Status(ctx) {
 		hasEtcd := slices.ContainsFunc(status.Services, func(s talos.Service) bool { return s.ID == "etcd" && s.State == "Running" })
-		if hasEtcd != (status.Role == "controlplane") || status.Version != "v1.13.0" {
+		if hasEtcd != (status.Role == "controlplane") || status.Version != "v1.13.9" {
 			t.Errorf("%+v", status)
 		}
 	}

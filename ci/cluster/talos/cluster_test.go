@@ -71,7 +71,7 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 	c := &description.Cluster{
 		Name: "sandbox", Platform: description.PlatformSandbox, Endpoint: address(210),
 		Network: description.Network{Subnet: netip.PrefixFrom(address(0), 24), Gateway: address(1), DNS: []netip.Addr{address(1)}},
-		Talos: description.Talos{Version: "v1.13.0", Schematic: "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245",
+		Talos: description.Talos{Version: "v1.13.9", Schematic: "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245",
 			Extensions: []string{"siderolabs/iscsi-tools", "siderolabs/util-linux-tools"}, KernelModules: []string{"iscsi_tcp", "dm_crypt"}},
 		Kubernetes: description.Kubernetes{Version: "v1.36.2", PodSubnet: netip.MustParsePrefix("10.244.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16")},
 		Storage:    description.Storage{DataPath: "/var/lib/longhorn"},
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 
 // commonSecrets are those that worlds begin with: making an RSA key takes a second.
 var commonSecrets = sync.OnceValues(func() ([]byte, error) {
-	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.0"}})
+	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.9"}})
 })
 
 func (w *world) use(secrets []byte, err error) {

@@ -14,7 +14,7 @@ type NodeStatus struct {
 	Role     string
 	Address  string
 	State    string // "configured", "maintenance", "ghost" or "silent"
-	Version  string // of Talos, "v1.13.0"; "" where it does not answer
+	Version  string // of Talos, "v1.13.9"; "" where it does not answer
 	Services []Service
 	Problem  string // why it is not healthy; ""
 }

@@ -10,7 +10,7 @@ import (
 
 func TestMachinesFromAnotherTemplateAreNamedAndNotConfigured(t *testing.T) {
 	for fault, differs := range map[string][]string{
-		"wrong-template=v1.12.4":     {"it runs Talos v1.12.4, not v1.13.0"},
+		"wrong-template=v1.12.4":     {"it runs Talos v1.12.4, not v1.13.9"},
 		"wrong-template=iscsi-tools": {"it has no siderolabs/iscsi-tools, its schematic is 376567988ad3"},
 		"wrong-template":             {"it has no siderolabs/iscsi-tools, it has no siderolabs/util-linux-tools, its schematic is"},
 	} {
@@ -19,7 +19,7 @@ func TestMachinesFromAnotherTemplateAreNamedAndNotConfigured(t *testing.T) {
 			w.powerOn()
 			report, _, err := w.create()
 			as[*talos.TemplateError](t, err)
-			for _, want := range append(differs, "/613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245/v1.13.0/nocloud-amd64.raw.xz", "destroy and create") {
+			for _, want := range append(differs, "/613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245/v1.13.9/nocloud-amd64.raw.xz", "destroy and create") {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("no %q in: %v", want, err)
 				}

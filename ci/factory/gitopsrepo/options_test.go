@@ -134,7 +134,7 @@ func TestWhatIsLeftOutIsTakenFromTheDescription(t *testing.T) {
 	if apps := rendered(t, published)["clusters/green/apps.yaml"]; !strings.Contains(string(apps), "wait: true\n") {
 		t.Errorf("a published blog is not waited for:\n%s", apps)
 	}
-	if !strings.Contains(string(files["infrastructure/configs/etcd-backup/cronjob.yaml"]), "ghcr.io/siderolabs/talosctl:v1.13.0") {
+	if !strings.Contains(string(files["infrastructure/configs/etcd-backup/cronjob.yaml"]), "ghcr.io/siderolabs/talosctl:v1.13.9") {
 		t.Error("the backup's talosctl is not of the cluster's Talos")
 	}
 }

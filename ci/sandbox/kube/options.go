@@ -60,7 +60,7 @@ type Options struct {
 	Folder   string // etcd's data, nodes' disks and all logs; created
 	Binaries Binaries
 	Profile  profile.Profile
-	// KubernetesVersion and OSImage are what nodes report, such as "v1.36.4" and "Talos (v1.13.0)".
+	// KubernetesVersion and OSImage are what nodes report, such as "v1.36.4" and "Talos (v1.13.9)".
 	KubernetesVersion string
 	OSImage           string
 	// WebhookServes is called when a Service that the API server calls begins to answer. Nil: nobody is told.

@@ -90,7 +90,7 @@ func describe(t *testing.T, images map[string]string, p profile.Profile) *world 
 		},
 	}}
 	w.options = Options{
-		Folder: t.TempDir(), Profile: p, KubernetesVersion: "v1.36.4", OSImage: "Talos (v1.13.0)",
+		Folder: t.TempDir(), Profile: p, KubernetesVersion: "v1.36.4", OSImage: "Talos (v1.13.9)",
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Binaries: Binaries{
 			Etcd: found["etcd"], APIServer: found["kube-apiserver"], ControllerManager: found["kube-controller-manager"],

@@ -88,7 +88,7 @@ func newYard(t *testing.T, scale float64, faults ...string) *yard {
 	}
 	_ = port.Close() // only its number was wanted
 	y.fleet, err = New(Options{Profile: p, Cluster: y, State: filepath.Join(t.TempDir(), "talos.json"),
-		Template: Template{Talos: "v1.13.0", Schematic: "613e", Extensions: []string{"siderolabs/iscsi-tools"}},
+		Template: Template{Talos: "v1.13.9", Schematic: "613e", Extensions: []string{"siderolabs/iscsi-tools"}},
 		Port:     port.Addr().(*net.TCPAddr).AddrPort().Port(),
 		Listen:   func(at netip.AddrPort) (net.Listener, error) { return net.Listen("tcp", at.String()) }})
 	if err != nil {
@@ -338,7 +338,7 @@ func TestAConfiguredMachineAsksForACertificateAndItsRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tag := version.GetMessages()[0].GetVersion().GetTag(); tag != "v1.13.0" {
+	if tag := version.GetMessages()[0].GetVersion().GetTag(); tag != "v1.13.9" {
 		t.Errorf("version %s, wanted the template's: its configuration names the installer of v1.13.1, which does not run", tag)
 	}
 }

@@ -22,7 +22,7 @@ import (
 // a META partition, which images for nocloud come with, a configuration does not run the installer (isInstalled and Install in
 // internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_sequencer.go of Talos 1.13). Upgrades are not played.
 type Template struct {
-	Talos      string   `json:"talos"`     // "v1.13.0"
+	Talos      string   `json:"talos"`     // "v1.13.9"
 	Schematic  string   `json:"schematic"` // the image factory's id; "" for an image that is not the factory's
 	Extensions []string `json:"extensions,omitempty"`
 }

@@ -51,7 +51,7 @@ type Node struct {
 	Cores             int
 	MemoryMiB         int
 	KubernetesVersion string // "v1.36.2", from the kubelet's image
-	TalosVersion      string // "v1.13.0"
+	TalosVersion      string // "v1.13.9"
 	// NoCNI says that Talos brings no network for pods: the node is not Ready before somebody else's is there.
 	NoCNI bool
 	// Labels and Taints are those of its configuration and its role; a taint is "value:effect" by its key.

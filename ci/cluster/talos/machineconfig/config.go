@@ -211,7 +211,7 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 func supported(c *description.Cluster) error {
 	host, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: c.Talos.Version})
 	if err != nil {
-		return fmt.Errorf("talos version %q: write it as v1.13.0", c.Talos.Version)
+		return fmt.Errorf("talos version %q: write it as v1.13.9", c.Talos.Version)
 	}
 	wanted, err := compatibility.ParseKubernetesVersion(strings.TrimPrefix(c.Kubernetes.Version, "v"))
 	if err != nil {

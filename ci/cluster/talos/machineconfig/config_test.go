@@ -15,7 +15,7 @@ import (
 
 // commonSecrets serve all tests: making an RSA key takes a second.
 var commonSecrets = sync.OnceValues(func() ([]byte, error) {
-	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.0"}})
+	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.9"}})
 })
 
 // described is a description that ships with the program.
@@ -55,7 +55,7 @@ func TestTheMachineConfigurationSaysWhatTheDescriptionSays(t *testing.T) {
 		if got := parsed.NetworkHostnameConfig().Hostname(); got != node.Name {
 			t.Errorf("%s: hostname %q", node.Name, got)
 		}
-		if image := parsed.Machine().Install().Image(); image != "factory.talos.dev/nocloud-installer/613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245:v1.13.0" {
+		if image := parsed.Machine().Install().Image(); image != "factory.talos.dev/nocloud-installer/613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245:v1.13.9" {
 			t.Errorf("%s: installer %s", node.Name, image)
 		}
 		if disk := parsed.Machine().Install().Disk(); disk != "/dev/sda" {
@@ -225,9 +225,9 @@ func TestVersionsThatDoNotGoTogetherAreRefused(t *testing.T) {
 	for _, wrong := range []struct{ talos, kubernetes, says string }{
 		{"v1.11.5", "v1.34.0", "v1.12"},
 		{"v1.14.0", "v1.36.2", "v1.13"},
-		{"v1.13.0", "v1.29.0", "v1.29.0 with talos v1.13.0"},
+		{"v1.13.9", "v1.29.0", "v1.29.0 with talos v1.13.9"},
 		{"1.13", "latest", "write it as v1.36.2"},
-		{"latest", "v1.36.2", "write it as v1.13.0"},
+		{"latest", "v1.36.2", "write it as v1.13.9"},
 	} {
 		c, bundle := described(t, "sandbox")
 		c.Talos.Version, c.Kubernetes.Version = wrong.talos, wrong.kubernetes

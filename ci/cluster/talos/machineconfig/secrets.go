@@ -56,7 +56,7 @@ func backdated() secrets.Clock { return secrets.NewFixedClock(time.Now().Add(-Cl
 func contract(c *description.Cluster) (*talosconfig.VersionContract, error) {
 	contract, err := talosconfig.ParseContractFromVersion(c.Talos.Version)
 	if err != nil {
-		return nil, fmt.Errorf("talos version %q: write it as v1.13.0", c.Talos.Version)
+		return nil, fmt.Errorf("talos version %q: write it as v1.13.9", c.Talos.Version)
 	}
 	if !contract.MultidocNetworkConfigSupported() || contract.Greater(newest) {
 		return nil, fmt.Errorf("talos version %s: machine configurations can be written for %s to %s", c.Talos.Version,

@@ -47,7 +47,7 @@ type Options struct {
 	DNS               netip.Addr
 	Domain            string // "cluster.local"
 	KubernetesVersion string // "v1.36.4", what nodes report
-	OSImage           string // "Talos (v1.13.0)", what nodes report
+	OSImage           string // "Talos (v1.13.9)", what nodes report
 
 	// KubeletTLS is what kubelets serve logs with. Nil: they do not.
 	KubeletTLS *tls.Config

@@ -13,7 +13,7 @@ variables {
       architecture = "arm64"
       ami          = "ami-0123456789abcdef0"
     }
-    talos = { version = "v1.13.0" }
+    talos = { version = "v1.13.9" }
     nodes = [
       { name = "cloud-cp-1", role = "controlplane", address = "10.60.0.11", instanceType = "m7i.large", disks = [{ size = 40 }] },
     ]

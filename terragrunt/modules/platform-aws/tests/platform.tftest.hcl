@@ -12,7 +12,7 @@ variables {
       adminCIDRs   = ["203.0.113.7/32"]
       architecture = "amd64"
     }
-    talos = { version = "v1.13.0" }
+    talos = { version = "v1.13.9" }
     nodes = [
       { name = "cloud-cp-1", role = "controlplane", address = "10.60.0.11", instanceType = "m7i.large", disks = [{ size = 40 }] },
       { name = "cloud-cp-2", role = "controlplane", address = "10.60.16.11", instanceType = "m7i.large", disks = [{ size = 40 }] },

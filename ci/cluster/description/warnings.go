@@ -1,0 +1,32 @@
+package description
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/semver"
+)
+
+// TalosVersion is the version of Talos that castle is tried with: what a new cluster gets, and what messages propose.
+const TalosVersion = "v1.13.9"
+
+// flaws are versions of Talos that validate warns of: from the first up to but not including the second. That mounts are shared again
+// stands in the CHANGELOG.md of Talos 1.13.3.
+var flaws = []struct{ from, before, flaw string }{
+	{"v1.13.0", "v1.13.3", "mounts /var/lib/kubelet without the propagation that volumes need"},
+	{"v1.13.8", "v1.13.9", "can deadlock while its services restart"},
+}
+
+// Warnings are what a description may say and should not, each with its fix.
+func (c *Cluster) Warnings() []string {
+	var warnings []string
+	if c.Proxmox.Insecure {
+		warnings = append(warnings, "proxmox.insecure accepts the certificate of whoever answers in Proxmox's place, who then gets the API token and with it every machine; "+
+			"write ca: pve-root-ca.pem instead and copy /etc/pve/pve-root-ca.pem of a Proxmox node beside cluster.yaml, or write the certificate's fingerprint")
+	}
+	for _, known := range flaws {
+		if v := c.Talos.Version; semver.Compare(v, known.from) >= 0 && semver.Compare(v, known.before) < 0 {
+			warnings = append(warnings, fmt.Sprintf("talos.version %s %s; write %s, and make the template anew from that version's image", v, known.flaw, TalosVersion))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,33 @@
+package description
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhatRisksTheTokenIsWarnedOf(t *testing.T) {
+	text := blueText(t)
+	start := strings.Index(text, "  fingerprint: ")
+	end := start + strings.Index(text[start:], "\n") + 1
+	for line, warnings := range map[string]int{text[start:end]: 0, "  insecure: true\n": 1, "  insecure: false\n": 0, "": 0} {
+		c, err := parse("cluster.yaml", "", []byte(text[:start]+line+text[end:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := c.Warnings()
+		if len(got) != warnings || warnings == 1 && (!strings.Contains(got[0], "API token") || !strings.Contains(got[0], "/etc/pve/pve-root-ca.pem")) {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+}
+
+func TestVersionsOfTalosWithAKnownFlawAreWarnedOf(t *testing.T) {
+	for version, want := range map[string]string{
+		"v1.12.4": "", "v1.13.0": "/var/lib/kubelet", "v1.13.2": "/var/lib/kubelet", "v1.13.3": "", "v1.13.7": "", "v1.13.8": "deadlock", TalosVersion: "", "v1.13.10": "",
+	} {
+		got := (&Cluster{Talos: Talos{Version: version}}).Warnings()
+		if (want == "") != (got == nil) || got != nil && (!strings.Contains(got[0], want) || !strings.Contains(got[0], "write "+TalosVersion)) {
+			t.Errorf("%s: %q, want %q", version, got, want)
+		}
+	}
+}
