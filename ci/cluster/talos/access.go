@@ -33,14 +33,16 @@ const (
 // Options are what Up and Dial can be told. The zero value is right for real machines.
 type Options struct {
 	// Event is told what happens, from several goroutines; no value in it is secret.
-	Event         func(Event)
-	Poll          time.Duration // between two looks at a machine; 200 ms
-	Silence       time.Duration // how long a node may be silent before the subnet is searched; 90 s
-	NodeDeadline  time.Duration // until each node must answer with its configuration; 10 min
-	EtcdDeadline  time.Duration // from a leader, or a bootstrap that began, until a control plane must be a member; 3 min
-	NoopGrace     time.Duration // until a bootstrap call that left etcd untouched is repeated; 3 s
-	Port          int           // of the Talos API; 50000
-	SearchTimeout time.Duration // for one address of the subnet's search; 1 s
+	Event            func(Event)
+	Poll             time.Duration // between two looks at a machine; 200 ms
+	Silence          time.Duration // how long a node may be silent before the subnet is searched; 90 s
+	NodeDeadline     time.Duration // until each node must answer with its configuration; 10 min
+	EtcdDeadline     time.Duration // how long no control plane may get any further on its way into etcd; 3 min
+	PullDeadline     time.Duration // the same, where a control plane prepares etcd and holds no data of it: it pulls the image; 10 min
+	BootstrapTimeout time.Duration // of one bootstrap call; 30 s
+	NoopGrace        time.Duration // until a bootstrap call that left etcd untouched is repeated; 3 s
+	Port             int           // of the Talos API; 50000
+	SearchTimeout    time.Duration // for one address of the subnet's search; 1 s
 }
 
 func (o Options) withDefaults() Options {
@@ -53,6 +55,10 @@ func (o Options) withDefaults() Options {
 	set(&o.Silence, 90*time.Second)
 	set(&o.NodeDeadline, 10*time.Minute)
 	set(&o.EtcdDeadline, 3*time.Minute)
+	set(&o.PullDeadline, 10*time.Minute)
+	// Talos waits five seconds for its clock, and then stops etcd, which may be in the middle of something: Bootstrap in
+	// internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos 1.13.
+	set(&o.BootstrapTimeout, 30*time.Second)
 	set(&o.NoopGrace, 3*time.Second)
 	set(&o.SearchTimeout, time.Second)
 	if o.Port == 0 {

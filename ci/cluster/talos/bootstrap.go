@@ -18,8 +18,8 @@ import (
 
 // candidate is the control plane to bootstrap, -1 where none may be. It is proven that no control plane holds an etcd: each
 // either was in maintenance mode in this run, or says that its etcd is not running and that its data directory is empty. A
-// second bootstrap would make a second cluster. The first in the description's order that is ready is taken; a call that
-// left its etcd untouched is repeated there.
+// second bootstrap would make a second cluster. The first in the description's order that is ready is taken; from then on no
+// other one is, and it is called again where its call may have been without effect, which underWay asks Talos.
 func (f *founder) candidate(views []view) int {
 	for i, v := range views {
 		if len(v.members) > 0 || v.data == dataFull || v.state == running {
@@ -29,11 +29,16 @@ func (f *founder) candidate(views []view) int {
 			return -1
 		}
 	}
-	if f.called.IsZero() {
+	if f.called.IsZero() && !f.begins {
 		return slices.IndexFunc(views, view.blank)
 	}
-	// The call was accepted and nothing happened: an effective one restarts the etcd service within moments.
-	if v := views[f.chosen]; v.blank() && v.mark == f.before && time.Since(f.called) > f.options.NoopGrace {
+	v := views[f.chosen]
+	switch {
+	case !v.blank():
+		return -1
+	case f.begins && v.mark == f.mark && (!v.ended() || time.Since(f.told) < f.options.NoopGrace):
+		return -1 // nothing has happened since Talos said that it bootstraps; or it has only just stopped etcd for that
+	case f.lost, f.begins, time.Since(f.called) > f.options.NoopGrace:
 		return f.chosen
 	}
 	return -1
@@ -42,19 +47,30 @@ func (f *founder) candidate(views []view) int {
 // blank tells that a control plane's etcd can be bootstrapped: it says itself that it has none.
 func (v view) blank() bool { return v.err == nil && v.data == dataEmpty && v.state != running }
 
-// underWay tells whether an earlier run, which ended before it saw the effect, has bootstrapped a control plane. Its data
-// directory stays empty until it has etcd's image; it must not be disturbed, and no other one be bootstrapped. A machine that
-// was in maintenance mode in this run cannot be one. What is not known now counts as so, and is asked again.
-func (f *founder) underWay(ctx context.Context) bool {
-	if !f.called.IsZero() {
-		return false // this run knows whom it called
-	}
+// ended tells that etcd does not run and nothing starts it: it failed, or was stopped by a bootstrap whose caller left.
+func (v view) ended() bool {
+	return v.state == "Failed" || v.state == "Finished" || v.state == "Skipped"
+}
+
+// underWay tells whether a control plane says that it has been bootstrapped: by an earlier run, which ended before it saw the effect,
+// or by this one, which may have lost the answer. Its data directory stays empty until it has etcd's image; it must not be disturbed,
+// and no other one be bootstrapped. A machine that was in maintenance mode in this run, and was not called, cannot be one. What is not
+// known now counts as so, and is asked again.
+func (f *founder) underWay(ctx context.Context, views []view) bool {
+	called := !f.called.IsZero() || f.begins
 	for i, n := range f.nodes {
-		if f.seen(n).fresh {
+		if called && i != f.chosen || !called && f.seen(n).fresh {
 			continue
 		}
-		if requested, err := n.bootstrapRequested(ctx); requested || err != nil {
+		requested, err := n.bootstrapRequested(ctx)
+		switch {
+		case err != nil:
 			f.chosen = i
+			return true
+		case requested && f.begins && f.mark == views[i].mark: // it began, and etcd has ended since without any data
+			return false
+		case requested:
+			f.chosen, f.begins, f.mark, f.told, f.lost = i, true, views[i].mark, time.Now(), false
 			return true
 		}
 	}
@@ -62,15 +78,22 @@ func (f *founder) underWay(ctx context.Context) bool {
 }
 
 // bootstrap calls a control plane once. What can pass is told as no error: the next look decides.
-func (f *founder) bootstrap(ctx context.Context, at int, seen view) error {
+func (f *founder) bootstrap(ctx context.Context, at int) error {
 	n := f.nodes[at]
 	s := f.begin(StepBootstrap, n.Name)
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, f.options.BootstrapTimeout)
 	defer cancel()
 	err := n.client.Bootstrap(call, &machine.BootstrapRequest{})
+	f.answer = ""
+	if err != nil {
+		f.answer = unwrapped(err)
+	}
 	switch client.StatusCode(err) {
 	case codes.OK:
-		f.call(at, seen)
+		f.call(at, false)
+		if f.accepted.IsZero() {
+			f.accepted = f.called
+		}
 		f.mu.Lock()
 		f.bootstraps++
 		f.mu.Unlock()
@@ -78,29 +101,29 @@ func (f *founder) bootstrap(ctx context.Context, at int, seen view) error {
 	case codes.FailedPrecondition, // the container runtime does not run yet, or the clock is not in step yet
 		codes.Unimplemented,    // the machine does not know yet that it is a control plane; so does maintenance mode before 1.13 answer
 		codes.PermissionDenied: // maintenance mode of 1.13 lets everybody read, and nobody bootstrap
-		s.waiting(unwrapped(err))
+		s.waiting(f.answer)
 		return nil
-	case codes.DeadlineExceeded, // the answer is lost, the call may have worked
+	case codes.DeadlineExceeded, // the answer is lost: Talos has begun, or stopped etcd and left it so, or neither
 		codes.Canceled,    // the same, by a restart of the API
 		codes.Unavailable: // the same, or nobody was there
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		f.call(at, seen)
-		s.waiting(unwrapped(err))
+		f.call(at, true)
+		s.waiting(f.answer)
 		return nil
 	case codes.AlreadyExists: // its data directory is not empty: another call was first, or a ghost; the next looks tell
-		f.call(at, seen)
-		s.waiting(unwrapped(err))
+		f.call(at, false)
+		s.waiting(f.answer)
 		return nil
 	default:
 		return s.end("", fmt.Errorf("bootstrap etcd on %s: %w", n.Name, err))
 	}
 }
 
-// call notes whom a call has reached, or may have.
-func (f *founder) call(at int, seen view) {
-	f.called, f.chosen, f.before = time.Now(), at, seen.mark
+// call notes whom a call has reached, or may have; lost says that only Talos knows which.
+func (f *founder) call(at int, lost bool) {
+	f.called, f.chosen, f.lost, f.begins = time.Now(), at, lost, false
 }
 
 // requestedText is what Talos notes when it has stopped etcd in order to bootstrap it. The service's own history begins anew then.

@@ -62,6 +62,19 @@ func (e *UnwellError) Error() string {
 		e.Node, e.Address, e.Seen, e.Address)
 }
 
+// LateError is a control plane that does not get into etcd, of which nothing says that waiting does not help.
+type LateError struct {
+	Node    string
+	Address netip.Addr
+	Waited  string
+	Seen    string // the last thing seen, without secrets
+}
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("%s (%s) is no healthy member of etcd and has not got further for %s, last seen: %s; look at talosctl --nodes %s dmesg, which tells of pulls and joins, and create again, which goes on from there",
+		e.Node, e.Address, e.Waited, e.Seen, e.Address)
+}
+
 // DriftError is a node that is not at its declared address while a machine answers at another one.
 type DriftError struct {
 	Node     string

@@ -108,6 +108,7 @@ type view struct {
 const (
 	etcdService = "etcd"
 	running     = "Running"
+	preparing   = "Preparing" // pulls its image, and then waits to join where it was not bootstrapped
 )
 
 // observe looks at all control planes in parallel, in the order of the description; alone is for a look that no other follows.

@@ -147,30 +147,39 @@ func TestTheControlPlaneThatIsReadyFirstIsBootstrapped(t *testing.T) {
 
 func TestOnlyTheControlPlaneThatWasCalledIsCalledAgain(t *testing.T) {
 	nodes, _ := threeViews()
-	empty := view{state: "Preparing", data: dataEmpty, mark: "as before"}
+	empty := view{state: preparing, data: dataEmpty, mark: "as before"}
 	for name, c := range map[string]struct {
 		second view
 		since  time.Duration
+		lost   bool
+		begins bool // Talos said so, as long ago
 		want   int
 	}{
-		"its call had no effect":           {second: empty, since: time.Minute, want: 1},
-		"its call may have an effect soon": {second: empty, since: time.Second, want: -1},
-		"its etcd began anew":              {second: view{state: "Preparing", data: dataEmpty, mark: "anew"}, since: time.Minute, want: -1},
-		"it does not answer any more":      {second: view{err: errSilent}, since: time.Minute, want: -1},
+		"its call had no effect":               {second: empty, since: time.Minute, want: 1},
+		"its call may have an effect soon":     {second: empty, since: time.Second, want: -1},
+		"its answer is lost":                   {second: empty, lost: true, want: 1},
+		"it is bootstrapped":                   {second: empty, since: time.Minute, begins: true, want: -1},
+		"it waits for what it needs":           {second: view{state: "Waiting", data: dataEmpty, mark: "as before"}, since: time.Minute, begins: true, want: -1},
+		"it was bootstrapped and started over": {second: view{state: preparing, data: dataEmpty, mark: "anew"}, since: time.Minute, begins: true, want: 1},
+		"it was bootstrapped and failed":       {second: view{state: "Failed", data: dataEmpty, mark: "as before"}, since: time.Minute, begins: true, want: 1},
+		"it has only just stopped for that":    {second: view{state: "Finished", data: dataEmpty, mark: "as before"}, since: time.Second, begins: true, want: -1},
+		"its call was cut and has stopped it":  {second: view{state: "Finished", data: dataEmpty, mark: "anew"}, lost: true, want: 1},
+		"it does not answer any more":          {second: view{err: errSilent}, since: time.Minute, want: -1},
 	} {
 		f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 		for _, n := range nodes {
 			f.progress[n.Name] = progress{fresh: true}
 		}
-		f.call(1, empty)
+		f.call(1, c.lost)
 		f.called = time.Now().Add(-c.since)
+		f.begins, f.mark, f.told = c.begins, empty.mark, f.called
 		if got := f.candidate([]view{empty, c.second, empty}); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 }
 
-// A connection that breaks can have taken the call with it, or only the answer.
+// A connection that breaks can have taken the call with it, or only the answer: Talos is asked which before anybody is called again.
 func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
 	nodes, _ := threeViews()
 	var err error
@@ -179,11 +188,12 @@ func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
 	}
 	defer func() { _ = nodes[1].client.Close() }()
 	f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
-	empty := view{state: "Preparing", data: dataEmpty}
-	if err := f.bootstrap(t.Context(), 1, empty); err != nil {
+	empty := view{state: preparing, data: dataEmpty}
+	if err := f.bootstrap(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.candidate([]view{empty, empty, empty}); got != -1 || f.bootstraps != 0 {
+	views := []view{empty, empty, empty}
+	if got := f.candidate(views); got != 1 || !f.underWay(t.Context(), views) || f.bootstraps != 0 {
 		t.Errorf("%d may be bootstrapped, after %d calls that were accepted", got, f.bootstraps)
 	}
 }

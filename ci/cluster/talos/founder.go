@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -15,9 +16,16 @@ type founder struct {
 
 	called    time.Time // last bootstrap call that was accepted, or that may have been
 	chosen    int       // the control plane that was called; from then on, no other one is
-	before    string    // mark of its etcd before that call
-	began     time.Time // when a leader was first seen, or the bootstrap's effect
+	lost      bool      // the answer to that call
+	accepted  time.Time // first call that was
+	answer    string    // why the last call was not accepted; ""
+	begins    bool      // Talos says that it bootstraps the chosen one
+	mark      string    // of the chosen one's etcd when Talos said so
+	told      time.Time // when that was
+	began     time.Time // when a leader was first seen, or Talos said that it bootstraps
 	ready     time.Time // when all control planes had their configuration
+	furthest  []stage   // that each control plane has come to
+	moved     time.Time // when one of them last got further
 	strangers int       // looks in a row with members that must not be
 	split     int       // looks in a row with two leaders
 }
@@ -47,12 +55,12 @@ func (r *run) form(ctx context.Context) error {
 		if err := f.ghosts(views, quorum); err != nil {
 			return s.end("", err)
 		}
-		if at := f.candidate(views); at >= 0 && !f.underWay(ctx) {
-			if err := f.bootstrap(ctx, at, views[at]); err != nil {
+		if at := f.candidate(views); at >= 0 && !f.underWay(ctx, views) {
+			if err := f.bootstrap(ctx, at); err != nil {
 				return s.end("", err)
 			}
 		}
-		s.waiting(quorum.brief())
+		s.waiting(f.brief(views, quorum))
 		if err := pause(ctx, r.options.Poll); err != nil {
 			return s.end("", err)
 		}
@@ -60,11 +68,69 @@ func (r *run) form(ctx context.Context) error {
 }
 
 // brief leaves out what a node's own step tells already.
-func (q Quorum) brief() string {
-	if len(q.Members) == 0 {
-		return "etcd does not run yet"
+func (f *founder) brief(views []view, quorum Quorum) string {
+	switch {
+	case len(quorum.Members) > 0:
+		return quorum.String()
+	case !f.called.IsZero() && views[f.chosen].pulls(), f.begins && views[f.chosen].pulls():
+		return "pulling etcd on " + f.nodes[f.chosen].Name
+	case f.answer != "":
+		return "etcd does not run yet: " + brief(f.answer)
 	}
-	return q.String()
+	return "etcd does not run yet"
+}
+
+// stage is how far a control plane has come on its way into etcd.
+type stage int
+
+const (
+	away stage = iota
+	answers
+	prepares
+	holdsData
+	runs
+	learns
+	votes
+	isHealthy
+)
+
+// pulls tells that a control plane prepares etcd and has had no data of it: it pulls the image, and joins then.
+func (v view) pulls() bool { return v.err == nil && v.state == preparing && v.data == dataEmpty }
+
+func (v view) stage() stage {
+	switch {
+	case v.err != nil:
+		return away
+	case v.state == "":
+		return answers
+	case v.state != running && v.data != dataFull:
+		return prepares
+	case v.state != running:
+		return holdsData
+	case v.status == nil:
+		return runs
+	case v.status.GetIsLearner():
+		return learns
+	default:
+		return votes
+	}
+}
+
+// advance notes when a control plane gets further than it ever was. A slow join, of which etcd lets in one at a time, is no
+// standstill; an etcd that starts over and over is.
+func (f *founder) advance(views []view, quorum Quorum) {
+	if f.furthest == nil {
+		f.furthest = make([]stage, len(views))
+	}
+	for i, v := range views {
+		reached := v.stage()
+		if quorum.healthy(f.nodes[i].Name) {
+			reached = isHealthy
+		}
+		if reached > f.furthest[i] {
+			f.furthest[i], f.moved = reached, time.Now()
+		}
+	}
 }
 
 // ghosts names what no waiting mends.
@@ -82,9 +148,10 @@ func (f *founder) ghosts(views []view, quorum Quorum) error {
 		}
 	}
 
-	if f.began.IsZero() && (len(quorum.Members) > 0 || (!f.called.IsZero() && views[f.chosen].mark != f.before)) {
+	if f.began.IsZero() && (len(quorum.Members) > 0 || f.begins) {
 		f.began = time.Now()
 	}
+	f.advance(views, quorum)
 
 	// One odd look can be a member that is being replaced.
 	if ghosts := strangers(quorum.Members); len(ghosts) == 0 {
@@ -123,12 +190,20 @@ func (f *founder) stuck(views []view) error {
 		}
 		f.ready = time.Now()
 	}
-	if !f.began.IsZero() || time.Since(f.ready) < f.options.EtcdDeadline {
-		return nil
-	}
 	f.mu.Lock()
 	calls := f.bootstraps
 	f.mu.Unlock()
+	deadline, last := f.options.EtcdDeadline, ""
+	if f.answer != "" { // it answers, and says why not yet: its clock, or what it still does
+		deadline, last = f.options.PullDeadline, ", the last answer was: "+brief(f.answer)
+	}
+	since := f.ready
+	if f.accepted.After(since) {
+		since = f.accepted
+	}
+	if !f.began.IsZero() || time.Since(since) < deadline {
+		return nil
+	}
 	n := f.nodes[f.chosen]
 	way := ", or destroy and then create"
 	for i, n := range f.nodes {
@@ -136,11 +211,11 @@ func (f *founder) stuck(views []view) error {
 			way = "" // somebody's data may be alive
 		}
 	}
-	return fmt.Errorf("etcd of %s does not start: all control planes have their configuration for %s, %s accepted %d bootstrap calls, etcd is %s there; look at talosctl --nodes %s logs etcd%s",
-		f.cluster.Name, f.options.EtcdDeadline, n.Name, calls, orNotStarted(views[f.chosen].state), n.Address, way)
+	return fmt.Errorf("etcd of %s does not start: all control planes have their configuration for %s, %s accepted %d bootstrap calls, etcd is %s there%s; look at talosctl --nodes %s logs etcd%s",
+		f.cluster.Name, deadline, n.Name, calls, orNotStarted(views[f.chosen].state), last, n.Address, way)
 }
 
-// late names control planes that did not become members in time.
+// late names control planes that did not become members, and that do not get any further.
 func (f *founder) late(views []view, quorum Quorum) error {
 	var found []error
 	for i, v := range views {
@@ -153,28 +228,57 @@ func (f *founder) late(views []view, quorum Quorum) error {
 		if f.began.IsZero() && v.data != dataFull {
 			continue
 		}
-		if f.began.After(since) {
-			since = f.began
+		for _, later := range []time.Time{f.began, f.moved} {
+			if later.After(since) {
+				since = later
+			}
 		}
-		if time.Since(since) < f.options.EtcdDeadline || quorum.healthy(n.Name) {
+		member := quorum.at(n.Address)
+		taken := member != nil && member.Name != "" && member.Name != n.Name && !member.Healthy
+		deadline := f.options.EtcdDeadline
+		if v.pulls() && !taken {
+			deadline = f.options.PullDeadline
+		}
+		if time.Since(since) < deadline || quorum.healthy(n.Name) {
 			continue
 		}
-		seen := fmt.Sprintf("etcd is %s for %s", orNotStarted(v.state), f.options.EtcdDeadline)
-		if v.err != nil {
+		seen := fmt.Sprintf("etcd is %s for %s", orNotStarted(v.state), deadline)
+		switch {
+		case v.err != nil:
 			seen = "it does not answer any more: " + unwrapped(v.err)
-		} else if v.data == dataFull && v.state != running {
+		case v.pulls():
+			seen = "pulling etcd, and no data of it yet"
+		case v.data == dataFull && v.state != running:
 			seen += ", with data on its disk"
-		} else if v.refused != nil {
+		case v.refused != nil:
 			seen += ": " + unwrapped(v.refused)
 		}
-		// Only a machine that was in maintenance mode in this run cannot hold anything of this cluster.
-		if f.seen(n).fresh {
-			found = append(found, &GhostError{Node: n.Name, Address: n.Address, Seen: seen, Fresh: true})
-		} else {
+		// Only a machine that was in maintenance mode in this run cannot hold anything of this cluster; and what it holds is another's
+		// only where etcd does not know it.
+		fresh := f.seen(n).fresh
+		switch {
+		case v.pulls() && taken:
+			found = append(found, &GhostError{Node: n.Name, Address: n.Address,
+				Seen: fmt.Sprintf("etcd has the member %x (%s) at its address", member.ID, member.Name)})
+		case fresh && v.data == dataFull && len(quorum.Members) > 0 && member == nil:
+			found = append(found, &GhostError{Node: n.Name, Address: n.Address, Seen: seen + ", and etcd has no member there", Fresh: true})
+		case fresh, v.pulls():
+			found = append(found, &LateError{Node: n.Name, Address: n.Address, Waited: deadline.String(), Seen: seen})
+		default:
 			found = append(found, &UnwellError{Node: n.Name, Address: n.Address, Seen: seen})
 		}
 	}
 	return errors.Join(found...)
+}
+
+// at is the member that etcd has at an address, nil where it has none.
+func (q Quorum) at(address netip.Addr) *Member {
+	for i, member := range q.Members {
+		if member.Address == address {
+			return &q.Members[i]
+		}
+	}
+	return nil
 }
 
 func (q Quorum) healthy(node string) bool {

@@ -44,6 +44,76 @@ func TestABootstrapThatNeverDoesAnythingEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
+func TestABootstrapWaitsForTheClock(t *testing.T) {
+	w := newWorld(t, homelab(t, 0, "time-late=4s"))
+	w.powerOn()
+	if report, _ := w.mustCreate(); report.Bootstraps != 1 {
+		t.Errorf("%d bootstraps were accepted", report.Bootstraps)
+	}
+}
+
+func TestABootstrapThatTakesLongIsWaitedFor(t *testing.T) {
+	w := newWorld(t, homelab(t, 0, "bootstrap-slow=4s"))
+	w.powerOn()
+	if report, _ := w.mustCreate(); report.Bootstraps != 1 {
+		t.Errorf("%d bootstraps were accepted", report.Bootstraps)
+	}
+}
+
+// It leaves etcd stopped, and not bootstrapped.
+func TestABootstrapWhoseCallWasCutIsRepeated(t *testing.T) {
+	w := newWorld(t, homelab(t, 0, "bootstrap-slow=2s"))
+	w.powerOn()
+	options := w.options()
+	options.BootstrapTimeout = time.Second
+	var calls int
+	options.Event = func(event talos.Event) {
+		if event.Step == talos.StepBootstrap && event.Phase == talos.PhaseStart {
+			calls++ // one goroutine does that
+		}
+	}
+	report, err := talos.Up(t.Context(), w.cluster, w.bundle, options)
+	if err != nil || calls < 2 || report.Bootstraps != 1 {
+		t.Errorf("%d calls, of which %d were accepted: %v", calls, report.Bootstraps, err)
+	}
+}
+
+func TestAnImageThatIsPulledSlowlyIsNoGhost(t *testing.T) {
+	for name, c := range map[string]struct {
+		deadline time.Duration
+		want     string
+	}{
+		"it comes": {deadline: 20 * time.Second},
+		"it lasts": {deadline: 4 * time.Second, want: "last seen: pulling etcd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := homelab(t, 0)
+			p.Scale, p.Delays = 1, profile.Delays{Bootstrap: 6 * time.Second} // longer than EtcdDeadline
+			w := newWorld(t, p)
+			w.powerOn()
+			options := w.options()
+			options.PullDeadline = c.deadline
+			said := false
+			options.Event = func(event talos.Event) {
+				if event.Step == talos.StepEtcd && strings.HasPrefix(event.Cause, "pulling etcd on sandbox-cp-") {
+					said = true
+				}
+			}
+			_, err := talos.Up(t.Context(), w.cluster, w.bundle, options)
+			switch {
+			case !said:
+				t.Error("it does not say what it waits for")
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "":
+				if late := as[*talos.LateError](t, err); !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "destroy") || late.Waited != "4s" {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+}
+
 func TestASlowBootstrapIsNotRepeated(t *testing.T) {
 	p := homelab(t, 0)
 	p.Scale, p.Delays.Bootstrap = 1, 1500*time.Millisecond // longer than NoopGrace; all others would be too

@@ -69,7 +69,7 @@ func (r Report) Changed() bool {
 // Up brings all nodes of a cluster to their configuration and etcd to its quorum, from wherever they are: booting, in
 // maintenance mode, configured, or complete, where it changes nothing. It ends when etcd's own member list shows every
 // control plane as a healthy voter under one leader and every node answers with its configuration, or with the errors of all
-// nodes that cannot get there: GhostError, DriftError, SilentError (errors.As finds them). The Report tells how far it came.
+// nodes that cannot get there: GhostError, LateError, DriftError, SilentError (errors.As finds them). The Report tells how far it came.
 func Up(ctx context.Context, c *description.Cluster, bundle *machineconfig.Bundle, options Options) (Report, error) {
 	access, err := Dial(c, bundle, options)
 	if err != nil {

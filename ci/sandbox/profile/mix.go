@@ -32,6 +32,8 @@ var mixables = []mixable{
 	{name: WebhookLate, value: seconds(6)},
 	{name: WebhookLies, value: seconds(6)},
 	{name: BootstrapNoop, value: times(3)},
+	{name: TimeLate, value: seconds(6)},
+	{name: BootstrapSlow, value: seconds(6)},
 	{name: VIPFlaps, value: seconds(5)},
 	{name: ProxmoxMoods, value: times(3)},
 	{name: InfisicalMoods, value: times(2)},

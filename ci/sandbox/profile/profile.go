@@ -125,6 +125,8 @@ const (
 	WebhookLate    = "webhook-late"    // duration: the webhook's pod is Running, its port refuses, its endpoint is not ready
 	WebhookLies    = "webhook-lies"    // duration: the endpoint is ready, its port refuses
 	BootstrapNoop  = "bootstrap-noop"  // how many bootstrap calls are accepted and do nothing
+	TimeLate       = "time-late"       // duration: a machine's clock is in step only that long after its services start
+	BootstrapSlow  = "bootstrap-slow"  // duration: etcd takes that long to stop for a bootstrap
 	VIPFlaps       = "vip-flaps"       // duration: the VIP answers once, then not for that long
 	Ghosts         = "ghosts"          // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
 	EtcdAlarm      = "etcd-alarm"      // VM id: its member raises NOSPACE once it votes, until that is disarmed
@@ -144,8 +146,8 @@ const (
 	Uplink = "uplink" // such as 16Mbit: all nodes pull through one line of that width, each image its size
 )
 
-var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, VIPFlaps, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods, CloneFails,
-	InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink}
+var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
+	CloneFails, InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
 func ParseFaults(texts []string) (Faults, error) {

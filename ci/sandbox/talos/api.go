@@ -163,7 +163,12 @@ func (m *machine) controlOnly(what string) error {
 	}
 }
 
-// Bootstrap makes a cluster of this machine's etcd.
+// clockPatience is how long a bootstrap waits for the clock. It is not scaled: neither is the patience of who calls.
+const clockPatience = 5 * time.Second
+
+// Bootstrap makes a cluster of this machine's etcd: Bootstrap in internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go and
+// BootstrapEtcd in internal/app/machined/pkg/system/services/etcd.go of Talos 1.13. It honours the caller's deadline: one that ends while
+// etcd is being stopped leaves it stopped, and not bootstrapped.
 func (*api) Bootstrap(ctx context.Context, _ *machineapi.BootstrapRequest) (*machineapi.BootstrapResponse, error) {
 	m := target(ctx)
 	f := m.fleet
@@ -176,21 +181,36 @@ func (*api) Bootstrap(ctx context.Context, _ *machineapi.BootstrapRequest) (*mac
 	if err := m.controlOnly("bootstrap"); err != nil {
 		return nil, err
 	}
+	clock, cancel := context.WithTimeout(ctx, clockPatience)
+	defer cancel()
+	if !f.until(clock, func() bool { return m.synced }) {
+		return nil, status.Error(codes.FailedPrecondition, "time is not in sync yet")
+	}
 	answer := &machineapi.BootstrapResponse{Messages: []*machineapi.Bootstrap{{}}}
-	var err error
+	held, noop := false, false
 	f.change(func() {
-		switch {
-		case f.state.disk(m.vm.ID).Etcd != nil:
-			err = status.Error(codes.AlreadyExists, "etcd data directory is not empty")
-		case f.noops > 0:
-			f.noops-- // the fault: accepted, and nothing happens
-		default:
+		if held = f.state.disk(m.vm.ID).Etcd != nil; !held && f.noops > 0 {
+			f.noops--
+			noop = true // the fault: accepted, and nothing happens
+		}
+	})
+	switch {
+	case held:
+		return nil, status.Error(codes.AlreadyExists, "etcd data directory is not empty")
+	case noop:
+		return answer, nil
+	}
+	if !m.stopEtcd(ctx) {
+		return nil, status.Errorf(codes.Unknown, "failed to stop etcd: %v", ctx.Err())
+	}
+	f.change(func() {
+		if held = f.state.disk(m.vm.ID).Etcd != nil; !held {
 			m.bootstrap = true
 			m.services.set(etcdID, "Finished", "Bootstrap requested")
 		}
 	})
-	if err != nil {
-		return nil, err
+	if held {
+		return nil, status.Error(codes.Unknown, "etcd data directory is not empty")
 	}
 	return answer, nil
 }

@@ -18,6 +18,15 @@ const etcdID = "etcd"
 func (m *machine) runEtcd(ctx context.Context) {
 	f := m.fleet
 	conf := m.settings()
+	f.mu.Lock()
+	synced := m.synced
+	f.mu.Unlock()
+	if !synced { // Condition in internal/app/machined/pkg/system/services/etcd.go of Talos 1.13
+		m.report("Waiting", "Waiting for time sync")
+		if !f.until(ctx, func() bool { return m.synced }) {
+			return
+		}
+	}
 	m.report("Preparing", "Running pre state")
 	var known bool
 	f.mu.Lock()
@@ -63,15 +72,24 @@ func (m *machine) enroll(ctx context.Context, conf *settings) bool {
 	f := m.fleet
 	for {
 		var cluster *etcd
-		asked := false
+		asked, stop := false, false
 		if !f.until(ctx, func() bool {
-			asked, cluster = m.bootstrap, f.open(conf, m.live)
-			return asked || cluster != nil
+			asked, stop, cluster = m.bootstrap, m.stopping && !m.stopped, nil
+			if !m.stopping {
+				cluster = f.open(conf, m.live)
+			}
+			return asked || stop || cluster != nil
 		}) {
 			return false
 		}
-		if asked {
+		switch {
+		case asked:
 			return m.found(ctx, conf)
+		case stop:
+			if !m.end(ctx) {
+				return false
+			}
+			continue
 		}
 		// The first half passes before etcd starts, the second as a learner.
 		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin/2) {
@@ -94,6 +112,31 @@ func (m *machine) enroll(ctx context.Context, conf *settings) bool {
 			return true
 		}
 	}
+}
+
+// stopEtcd stops the service for a bootstrap, and tells whether it has before the caller left. Whoever leaves, it stops all the same,
+// and nothing but another bootstrap or a restart of the machine starts it again: stopServices and Run in
+// internal/app/machined/pkg/system of Talos 1.13, where a service that is stopped while it prepares has finished.
+func (m *machine) stopEtcd(ctx context.Context) bool {
+	f := m.fleet
+	if !f.Profile.Faults.Has(profile.BootstrapSlow) {
+		return true
+	}
+	f.change(func() { m.stopping = true })
+	return f.until(ctx, func() bool { return m.stopped })
+}
+
+// end is the time that the service takes for that.
+func (m *machine) end(ctx context.Context) bool {
+	slow, _ := m.fleet.Profile.Faults.Duration(profile.BootstrapSlow, 10*time.Second)
+	if !pass(ctx, slow) {
+		return false
+	}
+	m.fleet.change(func() {
+		m.stopped = true
+		m.services.set(etcdID, "Finished", "Service finished successfully")
+	})
+	return true
 }
 
 // found makes a cluster of one. A repeated call begins anew, as it restarts the service.

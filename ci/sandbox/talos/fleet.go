@@ -263,6 +263,18 @@ func (f *Fleet) sleep(ctx context.Context, d time.Duration) bool {
 	return f.Profile.Sleep(ctx, d) == nil
 }
 
+// pass lets a fault's time pass, which is not scaled. It is false when the context ended first.
+func pass(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 func (f *Fleet) name(m *machine) slog.Attr {
 	return slog.String("vm", m.vm.Name+" "+strconv.Itoa(m.vm.ID))
 }

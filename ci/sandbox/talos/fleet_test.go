@@ -410,6 +410,42 @@ func TestASecondBootstrapIsRefusedByTheData(t *testing.T) {
 	}
 }
 
+func TestABootstrapWaitsForTheClockAndHonoursItsCallersDeadline(t *testing.T) {
+	y := newYard(t, 0, "time-late=1s", "bootstrap-slow=1s")
+	y.on(1)
+	y.apply(1, machinetype.TypeControlPlane)
+	y.stage(1, stageRunning)
+	etcd := func() string {
+		list, err := y.at(1, y.admin).ServiceList(context.Background())
+		if err != nil {
+			return err.Error()
+		}
+		for _, info := range list.GetMessages()[0].GetServices() {
+			if info.GetId() == etcdID {
+				return info.GetState()
+			}
+		}
+		return ""
+	}
+	bootstrap := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return y.at(1, y.admin).Bootstrap(ctx, &machineapi.BootstrapRequest{})
+	}
+	if err := bootstrap(200 * time.Millisecond); client.StatusCode(err) != codes.DeadlineExceeded || etcd() != "Waiting" {
+		t.Errorf("before its clock is in step, etcd is %s: %v", etcd(), err)
+	}
+	y.eventually("etcd prepares", func() bool { return etcd() == "Preparing" })
+	if err := bootstrap(200 * time.Millisecond); client.StatusCode(err) != codes.DeadlineExceeded {
+		t.Errorf("it was not cut: %v", err)
+	}
+	y.eventually("etcd is stopped all the same", func() bool { return etcd() == "Finished" })
+	if err := bootstrap(5 * time.Second); err != nil {
+		t.Error(err)
+	}
+	y.eventually("a member", func() bool { return y.voters(1) == 1 })
+}
+
 func TestAnAddressIsGivenToOneMemberOnly(t *testing.T) {
 	y := newYard(t, 0)
 	y.cluster(3)

@@ -53,7 +53,10 @@ type machine struct {
 	services  services
 	ready     bool // the container runtime is up, so that etcd can be bootstrapped
 	member    bool // its etcd process runs
+	synced    bool // the clock is in step
 	bootstrap bool // bootstrap was called
+	stopping  bool // etcd was told to stop for a bootstrap
+	stopped   bool // and has
 	control   bool // the world runs its control plane
 }
 
@@ -193,7 +196,8 @@ func (m *machine) operate(conf *settings) command {
 		return commandNone
 	}
 	f.change(func() {
-		m.live, m.conf, m.bootstrap = address, conf, false
+		m.live, m.conf = address, conf
+		m.synced, m.bootstrap, m.stopping, m.stopped = false, false, false, false
 		m.services.set("machined", "Running", "Service started as goroutine")
 		m.services.set("apid", "Running", "Health check successful")
 	})
@@ -233,8 +237,9 @@ func (m *machine) serve(ctx context.Context, wait *sync.WaitGroup) {
 	if !f.sleep(ctx, time.Duration((1-apiFirst)*float64(f.Profile.Delays.Reboot))) {
 		return
 	}
+	late, isLate := f.Profile.Faults.Duration(profile.TimeLate, 10*time.Second)
 	f.change(func() {
-		m.stage, m.ready = stageRunning, true
+		m.stage, m.ready, m.synced = stageRunning, true, !isLate
 		for _, id := range []string{"containerd", "cri", "udevd", "syslogd"} {
 			m.services.set(id, "Running", "Health check successful")
 		}
@@ -243,6 +248,13 @@ func (m *machine) serve(ctx context.Context, wait *sync.WaitGroup) {
 			m.services.set("trustd", "Running", "Health check successful")
 		}
 	})
+	if isLate {
+		wait.Go(func() {
+			if pass(ctx, late) {
+				f.change(func() { m.synced = true })
+			}
+		})
+	}
 	if m.settings().control {
 		wait.Go(func() { m.runEtcd(ctx) })
 		wait.Go(func() { m.runControlPlane(ctx) })
