@@ -81,7 +81,8 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 		storage[place], hands[hand] = cloned, made[i]
 		all = max(all, made[i])
 	}
-	// Talos is configured when all VMs are made. The control plane that runs first is bootstrapped; the others join it.
+	// Talos is configured when all VMs are made. The control plane that runs first is bootstrapped; the others
+	// join it, one after the other.
 	var workers, controlPlanes []time.Duration // when they run
 	for i, node := range nodes {
 		runs := max(made[i]+d.Boot, all) + d.Install + d.Reboot
@@ -96,7 +97,7 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 	leader := controlPlanes[0] + d.Bootstrap
 	quorum := leader
 	for _, runs := range controlPlanes[1:] {
-		quorum = max(quorum, max(runs, leader)+d.EtcdJoin)
+		quorum = max(quorum, runs) + d.EtcdJoin + d.EtcdPromote
 	}
 	api := leader + d.ControlPlane
 	firstWorker, lastWorker = workers[0], workers[len(workers)-1]

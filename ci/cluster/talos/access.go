@@ -41,6 +41,7 @@ type Options struct {
 	PullDeadline     time.Duration // the same, where a control plane prepares etcd and holds no data of it: it pulls the image; 10 min
 	BootstrapTimeout time.Duration // of one bootstrap call; 30 s
 	NoopGrace        time.Duration // until a bootstrap call that left etcd untouched is repeated; 3 s
+	LearnerGrace     time.Duration // how long a learner is let be, before Talos is asked whether it makes it a voter; 20 s
 	Port             int           // of the Talos API; 50000
 	SearchTimeout    time.Duration // for one address of the subnet's search; 1 s
 }
@@ -60,6 +61,7 @@ func (o Options) withDefaults() Options {
 	// internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos 1.13.
 	set(&o.BootstrapTimeout, 30*time.Second)
 	set(&o.NoopGrace, 3*time.Second)
+	set(&o.LearnerGrace, 20*time.Second)
 	set(&o.SearchTimeout, time.Second)
 	if o.Port == 0 {
 		o.Port = constants.ApidPort

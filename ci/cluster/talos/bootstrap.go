@@ -62,7 +62,7 @@ func (f *founder) underWay(ctx context.Context, views []view) bool {
 		if called && i != f.chosen || !called && f.seen(n).fresh {
 			continue
 		}
-		requested, err := n.bootstrapRequested(ctx)
+		requested, err := n.logged(ctx, requestedText)
 		switch {
 		case err != nil:
 			f.chosen = i
@@ -129,8 +129,8 @@ func (f *founder) call(at int, lost bool) {
 // requestedText is what Talos notes when it has stopped etcd in order to bootstrap it. The service's own history begins anew then.
 const requestedText = "service[etcd](Finished): Bootstrap requested"
 
-// bootstrapRequested tells whether a control plane has been bootstrapped since it started.
-func (n *node) bootstrapRequested(ctx context.Context) (bool, error) {
+// logged tells whether a machine has noted a text since it started.
+func (n *node) logged(ctx context.Context, text string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stream, err := n.client.Logs(ctx, constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, "machined", false, -1)
@@ -142,7 +142,7 @@ func (n *node) bootstrapRequested(ctx context.Context) (bool, error) {
 		part, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
-			return strings.Contains(log.String(), requestedText), nil
+			return strings.Contains(log.String(), text), nil
 		case err != nil:
 			return false, err
 		case part.GetMetadata().GetError() != "":

@@ -163,7 +163,7 @@ func (w *world) replace(i int) {
 
 func (w *world) options() talos.Options {
 	return talos.Options{Port: int(w.port), Poll: 50 * time.Millisecond, EtcdDeadline: 3 * time.Second, PullDeadline: 15 * time.Second, NodeDeadline: 20 * time.Second,
-		NoopGrace: 300 * time.Millisecond, Silence: 2 * time.Second}
+		LearnerGrace: 300 * time.Millisecond, NoopGrace: 300 * time.Millisecond, Silence: 2 * time.Second}
 }
 
 func (w *world) create() (talos.Report, time.Duration, error) {

@@ -14,25 +14,26 @@ type founder struct {
 	*run
 	nodes []*node // control planes
 
-	called    time.Time // last bootstrap call that was accepted, or that may have been
-	chosen    int       // the control plane that was called; from then on, no other one is
-	lost      bool      // the answer to that call
-	accepted  time.Time // first call that was
-	answer    string    // why the last call was not accepted; ""
-	begins    bool      // Talos says that it bootstraps the chosen one
-	mark      string    // of the chosen one's etcd when Talos said so
-	told      time.Time // when that was
-	began     time.Time // when a leader was first seen, or Talos said that it bootstraps
-	ready     time.Time // when all control planes had their configuration
-	furthest  []stage   // that each control plane has come to
-	moved     time.Time // when one of them last got further
-	strangers int       // looks in a row with members that must not be
-	split     int       // looks in a row with two leaders
+	called    time.Time            // last bootstrap call that was accepted, or that may have been
+	chosen    int                  // the control plane that was called; from then on, no other one is
+	lost      bool                 // the answer to that call
+	accepted  time.Time            // first call that was
+	answer    string               // why the last call was not accepted; ""
+	begins    bool                 // Talos says that it bootstraps the chosen one
+	mark      string               // of the chosen one's etcd when Talos said so
+	told      time.Time            // when that was
+	began     time.Time            // when a leader was first seen, or Talos said that it bootstraps
+	ready     time.Time            // when all control planes had their configuration
+	furthest  []stage              // that each control plane has come to
+	moved     time.Time            // when one of them last got further
+	learners  map[string]time.Time // since when a control plane is a learner, or was last asked why
+	strangers int                  // looks in a row with members that must not be
+	split     int                  // looks in a row with two leaders
 }
 
 // form ends when the quorum is complete.
 func (r *run) form(ctx context.Context) error {
-	f := &founder{run: r, nodes: r.controlPlanes()}
+	f := &founder{run: r, nodes: r.controlPlanes(), learners: map[string]time.Time{}}
 	s := r.begin(StepEtcd, "")
 	for {
 		views := r.observe(ctx, false)
@@ -53,6 +54,9 @@ func (r *run) form(ctx context.Context) error {
 			return s.end("", errors.Join(quorum.Alarms...))
 		}
 		if err := f.ghosts(views, quorum); err != nil {
+			return s.end("", err)
+		}
+		if err := f.rejoin(ctx, views, quorum); err != nil {
 			return s.end("", err)
 		}
 		if at := f.candidate(views); at >= 0 && !f.underWay(ctx, views) {

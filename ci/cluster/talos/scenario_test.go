@@ -44,21 +44,21 @@ func TestABootstrapThatNeverDoesAnythingEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
-func TestABootstrapWaitsForTheClock(t *testing.T) {
-	w := newWorld(t, homelab(t, 0, "time-late=4s"))
+// oneBootstrap is that a single call is accepted and founds etcd, with the times that real machines get.
+func oneBootstrap(t *testing.T, fault string) {
+	w := newWorld(t, homelab(t, 0, fault))
 	w.powerOn()
-	if report, _ := w.mustCreate(); report.Bootstraps != 1 {
-		t.Errorf("%d bootstraps were accepted", report.Bootstraps)
+	options := w.options()
+	options.NoopGrace, options.BootstrapTimeout = 0, 0
+	report, err := talos.Up(t.Context(), w.cluster, w.bundle, options)
+	if err != nil || report.Bootstraps != 1 {
+		t.Errorf("%d bootstraps were accepted: %v", report.Bootstraps, err)
 	}
 }
 
-func TestABootstrapThatTakesLongIsWaitedFor(t *testing.T) {
-	w := newWorld(t, homelab(t, 0, "bootstrap-slow=4s"))
-	w.powerOn()
-	if report, _ := w.mustCreate(); report.Bootstraps != 1 {
-		t.Errorf("%d bootstraps were accepted", report.Bootstraps)
-	}
-}
+func TestABootstrapWaitsForTheClock(t *testing.T) { oneBootstrap(t, "time-late=4s") }
+
+func TestABootstrapThatTakesLongIsWaitedFor(t *testing.T) { oneBootstrap(t, "bootstrap-slow=4s") }
 
 // It leaves etcd stopped, and not bootstrapped.
 func TestABootstrapWhoseCallWasCutIsRepeated(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAnImageThatIsPulledSlowlyIsNoGhost(t *testing.T) {
 func TestASlowBootstrapIsNotRepeated(t *testing.T) {
 	p := homelab(t, 0)
 	p.Scale, p.Delays.Bootstrap = 1, 1500*time.Millisecond // longer than NoopGrace; all others would be too
-	p.Delays.Boot, p.Delays.Install, p.Delays.Reboot, p.Delays.EtcdJoin = 0, 0, 0, 0
+	p.Delays.Boot, p.Delays.Install, p.Delays.Reboot, p.Delays.EtcdJoin, p.Delays.EtcdPromote = 0, 0, 0, 0, 0
 	w := newWorld(t, p)
 	w.powerOn()
 	if report, _ := w.mustCreate(); report.Bootstraps != 1 {
@@ -351,6 +351,52 @@ func TestACompleteClusterComesBackAfterAPowerCut(t *testing.T) {
 	}
 }
 
+func TestALearnerThatWasCutJoinsAnew(t *testing.T) {
+	p := homelab(t, 0)
+	p.Scale, p.Delays = 1, profile.Delays{EtcdPromote: 2 * time.Second}
+	w := newWorld(t, p)
+	w.powerOn()
+	ctx, kill := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = talos.Up(ctx, w.cluster, w.bundle, w.options()) // it is killed
+	}()
+	access := w.dial()
+	learners := func() int {
+		quorum, _ := access.EtcdQuorum(t.Context()) // who does not answer yet is asked again
+		n := 0
+		for _, member := range quorum.Members {
+			if member.Learner {
+				n++
+			}
+		}
+		return n
+	}
+	w.eventually("a learner", func() bool { return learners() == 1 })
+	kill()
+	<-ended
+	tell.Fault(t, "a power cut while a control plane is a learner of etcd")
+	w.restart()
+	report, _ := w.mustCreate()
+	if report.Quorum.Healthy() != 3 || len(report.Quorum.Members) != 3 || report.Bootstraps != 0 {
+		t.Errorf("%d bootstraps: %s", report.Bootstraps, report.Quorum)
+	}
+}
+
+func TestWhatJoinedIsWellRightAway(t *testing.T) {
+	p := homelab(t, 0)
+	p.Scale, p.Delays = 1, profile.Delays{EtcdHealth: time.Minute}
+	w := newWorld(t, p)
+	w.powerOn()
+	w.mustCreate()
+	for _, status := range w.dial().Status(t.Context()) {
+		if strings.Contains(status.Problem, "etcd") {
+			t.Errorf("%s: %s", status.Name, status.Problem)
+		}
+	}
+}
+
 func TestTheTimeIsTheDelaysAndLittleMore(t *testing.T) {
 	const scale = 0.05
 	p := homelab(t, scale)
@@ -363,7 +409,7 @@ func TestTheTimeIsTheDelaysAndLittleMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := p.Delays
-	critical := p.Scaled(d.Boot + d.Install + d.Reboot + d.Bootstrap + d.EtcdJoin)
+	critical := p.Scaled(d.Boot + d.Install + d.Reboot + d.Bootstrap + 2*(d.EtcdJoin+d.EtcdPromote)) // one joins after the other
 	if took := time.Since(began); took > critical+30*time.Second || took < critical {
 		t.Errorf("it took %s, the delays alone %s", took, critical)
 	}

@@ -3,6 +3,7 @@ package talos
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -80,6 +81,11 @@ func (n *node) services(ctx context.Context, status *NodeStatus) error {
 	for _, message := range list.GetMessages() {
 		for _, info := range message.GetServices() {
 			service := Service{ID: info.GetId(), State: info.GetState(), Healthy: well(info)}
+			// Talos looks every 20 seconds, and has not seen yet that a learner has become a voter (HealthSettings in
+			// internal/app/machined/pkg/system/services/etcd.go of Talos 1.13).
+			if service.ID == etcdService && service.State == running && strings.Contains(info.GetHealth().GetLastMessage(), "rpc not supported for learner") {
+				service.Healthy = n.votes(ctx)
+			}
 			status.Services = append(status.Services, service)
 			if !service.Healthy && status.Problem == "" {
 				status.Problem = fmt.Sprintf("service %s is %s", service.ID, service.State)
@@ -95,6 +101,16 @@ func (n *node) services(ctx context.Context, status *NodeStatus) error {
 		}
 	}
 	return nil
+}
+
+// votes tells that a control plane's etcd is a voter that knows its leader and has nothing to report.
+func (n *node) votes(ctx context.Context) bool {
+	status, err := n.client.EtcdStatus(ctx)
+	if err != nil || len(status.GetMessages()) == 0 {
+		return false
+	}
+	own := status.GetMessages()[0].GetMemberStatus()
+	return !own.GetIsLearner() && own.GetLeader() != 0 && len(own.GetErrors()) == 0
 }
 
 func (s NodeStatus) has(id string) bool {

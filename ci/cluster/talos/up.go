@@ -17,6 +17,7 @@ import (
 const (
 	StepMachine   = "machine"   // one node, from its first answer to its configured API
 	StepBootstrap = "bootstrap" // one call of etcd's bootstrap
+	StepRejoin    = "rejoin"    // one control plane that was cut while it joined etcd
 	StepEtcd      = "etcd"      // all control planes, until the member list is complete
 )
 

@@ -70,8 +70,11 @@ func (*api) ServiceList(ctx context.Context, _ *emptypb.Empty) (*machineapi.Serv
 	m.fleet.mu.Lock()
 	defer m.fleet.mu.Unlock()
 	unhealthy := map[string]string{}
-	if m.member && m.leader() == 0 {
+	switch _, me := m.own(); {
+	case m.member && m.leader() == 0:
 		unhealthy[etcdID] = "context deadline exceeded"
+	case m.member && me != nil && (me.Learner || time.Now().Before(m.looked)): // ValidateQuorum in internal/pkg/etcd/etcd.go of Talos 1.13 reads as only voters can
+		unhealthy[etcdID] = learnerText
 	}
 	return &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{{Services: m.services.list(unhealthy)}}}, nil
 }
@@ -227,9 +230,9 @@ func (*api) EtcdMemberList(ctx context.Context, in *machineapi.EtcdMemberListReq
 	cluster, me := m.own()
 	switch {
 	case in.GetQueryLocal() && !m.member, cluster == nil, me == nil:
-		return nil, notReached()
+		return nil, f.hang(ctx)
 	case in.GetQueryLocal() && me.Learner:
-		return nil, status.Error(codes.Unavailable, "etcdserver: rpc not supported for learner")
+		return nil, status.Error(codes.Unavailable, learnerText)
 	case cluster.leader == 0:
 		return nil, status.Error(codes.Unavailable, "etcdserver: no leader")
 	}
@@ -243,6 +246,21 @@ func (*api) EtcdMemberList(ctx context.Context, in *machineapi.EtcdMemberListReq
 		})
 	}
 	return &machineapi.EtcdMemberListResponse{Messages: []*machineapi.EtcdMembers{answer}}, nil
+}
+
+const learnerText = "etcdserver: rpc not supported for learner"
+
+// hang is a call whose machine cannot reach an etcd, and that its client, which connects for as long as it may, gives no deadline of its
+// own: EtcdMemberList and EtcdStatus in internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos 1.13. It waits for the
+// caller's, without the lock that it was called under.
+func (f *Fleet) hang(ctx context.Context) error {
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	select {
+	case <-ctx.Done():
+	case <-f.ctx.Done():
+	}
+	return status.Error(codes.DeadlineExceeded, "context deadline exceeded")
 }
 
 func notReached() error {
@@ -260,7 +278,7 @@ func (*api) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machineapi.EtcdS
 	defer f.mu.Unlock()
 	cluster, me := m.own()
 	if !m.member || cluster == nil || me == nil {
-		return nil, notReached()
+		return nil, f.hang(ctx)
 	}
 	report := &machineapi.EtcdMemberStatus{
 		MemberId: me.ID, Leader: cluster.leader, IsLearner: me.Learner, RaftTerm: cluster.term,

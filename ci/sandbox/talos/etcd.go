@@ -35,6 +35,7 @@ func (m *machine) runEtcd(ctx context.Context) {
 	if !known && !m.enroll(ctx, conf) {
 		return
 	}
+	joined := !known
 
 	// From here on the data directory says whose member this machine is. Without its place there it does not get further.
 	mine := func() *member {
@@ -58,7 +59,9 @@ func (m *machine) runEtcd(ctx context.Context) {
 			f.keep()
 		}
 	})
-	go m.promote(ctx, mine)
+	if joined { // argsForControlPlane and Runner in internal/app/machined/pkg/system/services/etcd.go of Talos 1.13
+		go m.promote(ctx, mine)
+	}
 	f.until(ctx, func() bool { return mine() == nil }) // it left, was removed, or lost its data
 	f.change(func() {
 		m.member = false
@@ -66,8 +69,8 @@ func (m *machine) runEtcd(ctx context.Context) {
 	})
 }
 
-// enroll waits for a bootstrap, or for a cluster to join, and puts the result on the disk. Two machines may join at the same
-// time: EtcdJoin is the time of all of them together.
+// enroll waits for a bootstrap, or for a cluster to join, and puts the result on the disk. It waits while another machine is a learner:
+// etcd lets in one at a time (ErrTooManyLearners in server/etcdserver/errors.go of etcd 3.6.8).
 func (m *machine) enroll(ctx context.Context, conf *settings) bool {
 	f := m.fleet
 	for {
@@ -91,8 +94,8 @@ func (m *machine) enroll(ctx context.Context, conf *settings) bool {
 			}
 			continue
 		}
-		// The first half passes before etcd starts, the second as a learner.
-		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin/2) {
+		f.change(func() { m.services.note(etcdID, joinsText) })
+		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin) {
 			return false
 		}
 		joined := false
@@ -165,19 +168,24 @@ func (m *machine) found(ctx context.Context, conf *settings) bool {
 	}
 }
 
-// promote makes a learner a voter, which takes a leader.
+// joinsText is what buildInitialCluster in internal/app/machined/pkg/system/services/etcd.go of Talos 1.13 notes.
+const joinsText = "etcd is waiting to join the cluster, if this node is the first node in the cluster, please run `talosctl bootstrap` against one of the following IPs:"
+
+// promote makes a learner a voter, which takes a leader. Only the start of etcd that has joined does so: a machine that starts again
+// with a learner's data, as after a power cut, has a learner for good, and nobody else gets in (promoteMember, as above).
 func (m *machine) promote(ctx context.Context, mine func() *member) {
 	f := m.fleet
 	f.mu.Lock()
 	me := mine()
 	learner := me != nil && me.Learner
 	f.mu.Unlock()
-	if !learner || !f.sleep(ctx, f.Profile.Delays.EtcdJoin/2) {
+	if !learner || !f.sleep(ctx, f.Profile.Delays.EtcdPromote) {
 		return
 	}
 	if f.until(ctx, func() bool { return me.Learner && m.leader() != 0 }) {
 		f.change(func() {
 			me.Learner = false
+			m.looked = time.Now().Add(f.Profile.Scaled(f.Profile.Delays.EtcdHealth)) // HealthSettings, as above
 			f.keep()
 		})
 	}
@@ -188,14 +196,14 @@ func (m *machine) report(state, message string) {
 	m.fleet.change(func() { m.services.set(etcdID, state, message) })
 }
 
-// open is the cluster that a machine can join, under the lock: of its authority, with a leader, and without a member of another
-// name at its address, which etcd does not give twice.
+// open is the cluster that a machine can join, under the lock: of its authority, with a leader, without a learner, and without a member
+// of another name at its address, which etcd does not give twice.
 func (f *Fleet) open(conf *settings, address netip.Addr) *etcd {
 	for _, c := range f.state.Clusters {
 		if c.CA != conf.etcd || c.leader == 0 {
 			continue
 		}
-		if slices.ContainsFunc(c.Members, func(m *member) bool { return m.Address == address && m.Name != conf.hostname }) {
+		if slices.ContainsFunc(c.Members, func(m *member) bool { return (m.Address == address || m.Learner) && m.Name != conf.hostname }) {
 			continue
 		}
 		return c

@@ -209,7 +209,9 @@ func (y *yard) cluster(n int) {
 }
 
 func (y *yard) members(i int) []*machineapi.EtcdMember {
-	response, err := y.at(i, y.admin).EtcdMemberList(context.Background(), &machineapi.EtcdMemberListRequest{})
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	response, err := y.at(i, y.admin).EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{})
 	if err != nil {
 		return nil
 	}
@@ -410,6 +412,65 @@ func TestASecondBootstrapIsRefusedByTheData(t *testing.T) {
 	}
 }
 
+func TestEtcdLetsOneLearnerInAtATimeAndForgetsWhoWasCut(t *testing.T) {
+	y := newYard(t, 0.02) // EtcdPromote 300 ms
+	y.cluster(1)
+	for _, i := range []int{2, 3} {
+		y.on(i)
+		y.apply(i, machinetype.TypeControlPlane)
+	}
+	learners := func() (names []string) {
+		for _, member := range y.members(1) {
+			if member.GetIsLearner() {
+				names = append(names, member.GetHostname())
+			}
+		}
+		return names
+	}
+	y.eventually("a learner", func() bool { return len(learners()) > 0 })
+	cut := map[string]int{"node-2": 2, "node-3": 3}[learners()[0]]
+	if err := y.fleet.PowerOff(cut); err != nil {
+		t.Fatal(err)
+	}
+	y.on(cut)
+	y.stage(cut, stageRunning)
+	time.Sleep(time.Second) // three times as long as a promotion takes
+	if n := len(y.members(1)); n != 2 || len(learners()) != 1 {
+		t.Errorf("%d members, of which %v are learners", n, learners())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := y.at(5-cut, y.admin).EtcdStatus(ctx); client.StatusCode(err) != codes.DeadlineExceeded || time.Since(began) < 250*time.Millisecond {
+		t.Errorf("a machine that is no member answered after %s: %v", time.Since(began), err)
+	}
+}
+
+func TestTheVirtualAddressIsLeasedToWhoWasCut(t *testing.T) {
+	y := newYard(t, 0.02) // VIPLease 1.2 s
+	y.cluster(3)
+	y.eventually("a holder", func() bool { return y.last("vip") == "vip node-1" })
+	if err := y.fleet.PowerOff(1); err != nil {
+		t.Fatal(err)
+	}
+	y.eventually("no holder", func() bool { return y.last("vip") == "vip none" })
+	began := time.Now()
+	y.eventually("another holder", func() bool { return y.last("vip") == "vip node-2" })
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("another one had it after %s", took)
+	}
+	y.on(1)
+	y.eventually("the first one again", func() bool { return y.last("control node-1") == "control node-1 up" })
+	began = time.Now()
+	if err := y.at(2, y.admin).Reboot(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	y.eventually("the next holder", func() bool { return y.last("vip") == "vip node-1" })
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("one that ended in order kept it for %s", took)
+	}
+}
+
 func TestABootstrapWaitsForTheClockAndHonoursItsCallersDeadline(t *testing.T) {
 	y := newYard(t, 0, "time-late=1s", "bootstrap-slow=1s")
 	y.on(1)
@@ -503,6 +564,7 @@ func TestARestartedMachineComesBackAndOneShutDownStaysOff(t *testing.T) {
 	stopped := make(chan int, 1)
 	y.fleet.Stopped = func(id int) { stopped <- id }
 	y.cluster(1)
+	y.eventually("the node", func() bool { return y.last("node node-1") == "node node-1 up" })
 	if err := y.at(1, y.admin).Reboot(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -51,13 +51,14 @@ type machine struct {
 	live      netip.Addr // where it answers
 	conf      *settings  // since it runs with a configuration
 	services  services
-	ready     bool // the container runtime is up, so that etcd can be bootstrapped
-	member    bool // its etcd process runs
-	synced    bool // the clock is in step
-	bootstrap bool // bootstrap was called
-	stopping  bool // etcd was told to stop for a bootstrap
-	stopped   bool // and has
-	control   bool // the world runs its control plane
+	ready     bool      // the container runtime is up, so that etcd can be bootstrapped
+	member    bool      // its etcd process runs
+	synced    bool      // the clock is in step
+	bootstrap bool      // bootstrap was called
+	looked    time.Time // when etcd's health check sees that it is no learner any more
+	stopping  bool      // etcd was told to stop for a bootstrap
+	stopped   bool      // and has
+	control   bool      // the world runs its control plane
 }
 
 func newMachine(f *Fleet, vm VM, template Template) *machine {

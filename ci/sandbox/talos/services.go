@@ -16,6 +16,7 @@ type services map[string]*service
 type service struct {
 	state  string
 	events []*machineapi.ServiceEvent
+	notes  []string // what Talos writes of it into its log, beside its events
 }
 
 const eventsKept = 64
@@ -32,6 +33,8 @@ func (s services) set(id, state, message string) {
 		known.events = known.events[1:]
 	}
 }
+
+func (s services) note(id, text string) { s[id].notes = append(s[id].notes, text) }
 
 // list is the API's answer. unhealthy names services whose health check fails now, and why.
 func (s services) list(unhealthy map[string]string) []*machineapi.ServiceInfo {
@@ -57,6 +60,9 @@ func (s services) log() string {
 	for id, known := range s {
 		for _, event := range known.events {
 			fmt.Fprintf(&log, "[talos] service[%s](%s): %s\n", id, event.GetState(), event.GetMsg())
+		}
+		for _, note := range known.notes {
+			fmt.Fprintf(&log, "[talos] %s\n", note)
 		}
 	}
 	return log.String()

@@ -38,6 +38,7 @@ type etcd struct {
 	CA      string    `json:"ca"` // fingerprint of the authority that its members' certificates come from
 	Members []*member `json:"members"`
 	Alarms  []uint64  `json:"alarms,omitempty"` // members that raised NOSPACE
+	Lease   int       `json:"lease,omitempty"`  // VM that holds the virtual address, by a key under a lease
 
 	leader uint64 // 0 without a quorum
 	term   uint64

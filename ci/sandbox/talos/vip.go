@@ -12,9 +12,14 @@ import (
 // flapAfter is how long the VIP answers before it flaps, from the first control plane being up: enough for one look.
 const flapAfter = 600 * time.Millisecond
 
-// keepVIP gives the virtual address to one control plane whose etcd has a quorum, and takes it away when that goes.
+// keepVIP gives the virtual address to one control plane whose etcd has a quorum, and takes it away when that goes. A holder that ends in
+// order takes its key out of etcd. That of one whose power was cut stays there for the lease of its session, 60 s, or until it is back
+// and resigns: campaign in internal/app/machined/pkg/controllers/network/operator/vip.go of Talos 1.13.
 func (f *Fleet) keepVIP() {
 	for f.until(f.ctx, func() bool { return len(f.candidates()) > 0 }) {
+		lease, expire := context.WithTimeout(f.ctx, f.Profile.Scaled(f.Profile.Delays.VIPLease))
+		f.until(lease, func() bool { return !f.leased() })
+		expire()
 		if !f.sleep(f.ctx, f.Profile.Delays.VIP) {
 			return
 		}
@@ -27,6 +32,9 @@ func (f *Fleet) keepVIP() {
 			if all := f.candidates(); len(all) > 0 {
 				holder = all[0]
 				f.holder, address, node = holder, holder.conf.vip, holder.node(holder.conf)
+				cluster, _ := holder.own()
+				cluster.Lease = holder.vm.ID
+				f.keep()
 			}
 		})
 		if holder == nil {
@@ -35,9 +43,34 @@ func (f *Fleet) keepVIP() {
 		f.Cluster.VIP(address, &node)
 		f.flap(address, &node, holder)
 		f.until(f.ctx, func() bool { return !slices.Contains(f.candidates(), holder) })
-		f.change(func() { f.holder = nil })
+		f.change(func() {
+			f.holder = nil
+			if holder.ctx.Err() == nil {
+				f.release(holder.vm.ID)
+			}
+		})
 		f.Cluster.VIP(address, nil)
 	}
+}
+
+// leased tells that a machine which is away has the virtual address in etcd, under the lock.
+func (f *Fleet) leased() bool {
+	all := f.candidates()
+	if len(all) == 0 {
+		return true // there is no etcd that the lease could end in
+	}
+	cluster, _ := all[0].own()
+	return cluster.Lease != 0 && !slices.ContainsFunc(all, func(m *machine) bool { return m.vm.ID == cluster.Lease })
+}
+
+// release takes a machine's key out of etcd, under the lock.
+func (f *Fleet) release(id int) {
+	for _, c := range f.state.Clusters {
+		if c.Lease == id {
+			c.Lease = 0
+		}
+	}
+	f.keep()
 }
 
 // flap is the fault of that name: once, the address answers for a moment and then not.

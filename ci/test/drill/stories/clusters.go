@@ -30,6 +30,7 @@ var clusters = []Story{
 		in(talos, "TestABootstrapThatTakesLongIsWaitedFor", "TestABootstrapWhoseCallWasCutIsRepeated")},
 	{"slow-etcd", "an etcd whose image is still pulled is waited for as long as anything goes on, told as that, and never taken for another cluster's",
 		in(talos, "TestAnImageThatIsPulledSlowlyIsNoGhost")},
+	{"lost-learner", "a control plane that was cut while it joined etcd joins anew, so that the others get in", in(talos, "TestALearnerThatWasCutJoinsAnew")},
 	{"vip-flaps", "eight answers in a row before the gate opens", also(in(scenarios, whole), in(gates, "TestAnAddressThatAnswersOnceIsNotSteady"))},
 	{"ghosts", "a machine that remembers another cluster is named within the deadline",
 		also(in(scenarios, "TestAGhostIsNamedWithTheWayOut"), in(talos, "TestAGhostIsNamedWithinTheDeadline"))},
