@@ -56,6 +56,9 @@ func (w *world) castle(ctx context.Context, how way, args ...string) (*outcome, 
 	args = append([]string{"--net=/proc/" + fmt.Sprint(w.process.Process.Pid) + "/ns/net", filepath.Join(w.shop.path, "castle-cluster")}, args...)
 	args = append(args, "--folder="+w.cluster, "--layers="+filepath.Join(w.dir, "terragrunt"), "--state="+w.state, "--charts="+w.shop.charts,
 		"--terragrunt-program="+firstIn(path, "terragrunt"), "--tofu-program="+filepath.Join(w.shop.path, "tofu"))
+	if w.scaled {
+		args = append(args, "--scaled")
+	}
 	command := exec.CommandContext(ctx, "nsenter", args...)
 	command.Dir = w.shop.root
 	command.Env = []string{"PATH=" + path + ":" + os.Getenv("PATH"), "SOPS_AGE_KEY=" + string(age), "TMPDIR=" + w.shop.home,

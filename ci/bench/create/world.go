@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 // world is a proving ground and the layers of the cluster that is made in it, in a folder of their own.
@@ -25,6 +27,7 @@ type world struct {
 	ended   chan struct{}
 	cluster string // folder of its cluster.yaml
 	state   string
+	scaled  bool // its time is not a homelab's
 }
 
 const (
@@ -34,13 +37,13 @@ const (
 )
 
 // newWorld powers a world on that has nothing in it. Describe may change the copy of the sandbox's layers, its folder.
-func (s *shop) newWorld(ctx context.Context, name, profile string, scale float64, describe func(folder string) error) (*world, error) {
+func (s *shop) newWorld(ctx context.Context, name, kind string, scale float64, describe func(folder string) error) (*world, error) {
 	dir, err := os.MkdirTemp(s.work, name+"-*")
 	if err != nil {
 		return nil, err
 	}
 	w := &world{shop: s, dir: dir, log: filepath.Join(dir, "world.log"),
-		cluster: filepath.Join(dir, "terragrunt", "live", "sandbox"), state: filepath.Join(dir, "state")}
+		cluster: filepath.Join(dir, "terragrunt", "live", "sandbox"), state: filepath.Join(dir, "state"), scaled: kind != profile.NameHomelab || scale != 1}
 	if err := copyLayers(s.terragrunt, filepath.Join(dir, "terragrunt")); err != nil {
 		return nil, err
 	}
@@ -49,7 +52,7 @@ func (s *shop) newWorld(ctx context.Context, name, profile string, scale float64
 			return nil, err
 		}
 	}
-	return w, w.start(ctx, profile, scale)
+	return w, w.start(ctx, kind, scale)
 }
 
 // start powers the world on; its log begins anew.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/flux"
@@ -21,6 +20,8 @@ type Env struct {
 	Revision string
 	// LookOnly leaves out the conditions that create something to see whether it works.
 	LookOnly bool
+	// Scaled says that the cluster is a sandbox whose time does not go as real machines' does.
+	Scaled bool
 }
 
 // gates lists all gates in the layers' order.
@@ -51,7 +52,8 @@ func platform(e Env) []Condition {
 	controlPlane := firstControlPlane(e.Cluster)
 	return []Condition{
 		{"etcd quorum", etcdQuorum(e.Talos), "talosctl -n " + controlPlane + " etcd members"},
-		{"virtual IP " + e.Cluster.Endpoint.String(), steady{e.Kube, vip, 8, 250 * time.Millisecond}, "talosctl -n " + controlPlane + " get addresses"},
+		{"virtual IP " + e.Cluster.Endpoint.String(), steady{e.Kube, vip, steadyFor(e), steadyEvery}, "talosctl -n " + controlPlane + " get addresses"},
+		{"API server of each control plane", apiServers{e.Kube, apiServersOf(e.Cluster)}, "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
 		{"Kubernetes API", apiReady(e.Kube), "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
 		{"nodes", nodesReady(e.Kube, names), "kubectl get nodes -o wide; talosctl -n " + controlPlane + " health"},
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
@@ -42,6 +45,18 @@ type steady struct {
 	URL   string
 	Times int
 	Every time.Duration
+}
+
+// steadyEvery is how often the virtual IP is asked.
+const steadyEvery = 250 * time.Millisecond
+
+// steadyFor is how many answers the virtual IP owes. API servers of a young cluster restart within seconds, and each restart of the
+// holder's moves the address: 15 s, but 2 s where time is a sandbox's, or somebody waits for an answer.
+func steadyFor(e Env) int {
+	if e.Scaled || e.LookOnly {
+		return 8
+	}
+	return int(15 * time.Second / steadyEvery)
 }
 
 // Wait waits as Waiter says.
@@ -97,6 +112,48 @@ func failedChecks(body string) []string {
 		}
 	}
 	return failed
+}
+
+// apiServer is that of one control plane.
+type apiServer struct{ node, url string }
+
+func apiServersOf(cluster *description.Cluster) []apiServer {
+	var list []apiServer
+	for _, node := range cluster.ControlPlanes() {
+		list = append(list, apiServer{node.Name, "https://" + net.JoinHostPort(node.Address.String(), "6443") + "/readyz?verbose"})
+	}
+	return list
+}
+
+// apiServers waits until those of all control planes say in one look that they are ready. The virtual IP shows one of them.
+type apiServers struct {
+	Kube *kube.Client // its certificates and proxy
+	all  []apiServer
+}
+
+// Wait waits as Waiter says.
+func (a apiServers) Wait(ctx context.Context, report func(string)) error {
+	client, err := a.Kube.HTTPClient()
+	if err != nil {
+		return err
+	}
+	question := a.Kube.Poll(steadyEvery)
+	question.Limit = 2 * time.Second
+	return question.Until(ctx, func(ctx context.Context) kube.Answer {
+		failed := make([]string, len(a.all))
+		var group sync.WaitGroup
+		for i, server := range a.all {
+			group.Go(func() { failed[i], _ = get(ctx, client, server.url) }) // the virtual IP's condition ends where waiting does not help
+		}
+		group.Wait()
+		var open []string
+		for i, server := range a.all {
+			if failed[i] != "" {
+				open = append(open, server.node+": "+failed[i])
+			}
+		}
+		return kube.Answer{Seen: kube.Tally(len(a.all)-len(open), len(a.all), open), OK: len(open) == 0}
+	}, report)
 }
 
 // apiReady waits until the API server says that it is.

@@ -54,7 +54,7 @@ func (a *address) kube(t *testing.T) *kube.Client {
 // vipOf is the condition that the gate of the layer platform has for the virtual IP, asked of another address and faster.
 func vipOf(t *testing.T, a *address) Condition {
 	t.Helper()
-	for _, condition := range platform(Env{Kube: a.kube(t), Cluster: sandbox(), Talos: &etcd{}}) {
+	for _, condition := range platform(Env{Kube: a.kube(t), Cluster: sandbox(), Talos: &etcd{}, Scaled: true}) {
 		if vip, is := condition.Waiter.(steady); is {
 			vip.URL, vip.Every = a.URL+"/readyz", 20*time.Millisecond
 			condition.Waiter = vip
@@ -82,6 +82,35 @@ func TestAnAddressThatAnswersOnceIsNotSteady(t *testing.T) {
 	if asked := vip.asked.Load() - before; asked < 8 {
 		t.Errorf("steady after %d answers, want 8", asked)
 	}
+}
+
+func TestTheAddressOfRealMachinesIsSteadyAfterFifteenSeconds(t *testing.T) {
+	for want, env := range map[time.Duration]Env{15 * time.Second: {}, 2 * time.Second: {Scaled: true}} {
+		env.Kube, env.Cluster, env.Talos = newAddress(t).kube(t), sandbox(), &etcd{}
+		for _, condition := range platform(env) {
+			if vip, is := condition.Waiter.(steady); is && time.Duration(vip.Times)*vip.Every != want {
+				t.Errorf("%d answers, one every %s, want %s", vip.Times, vip.Every, want)
+			}
+		}
+	}
+}
+
+func TestTheAPIServerOfEachControlPlaneIsWaitedFor(t *testing.T) {
+	first, second := newAddress(t), newAddress(t)
+	cluster := sandbox()
+	cluster.Nodes = []description.Node{{Name: "cp-1", Role: description.RoleControlPlane, Address: netip.MustParseAddr("192.0.2.11")}, {Name: "worker-1", Role: description.RoleWorker}}
+	if got := apiServersOf(cluster); len(got) != 1 || got[0] != (apiServer{"cp-1", "https://192.0.2.11:6443/readyz?verbose"}) {
+		t.Fatalf("looked at are %v", got)
+	}
+	first.answers.Store(true)
+	wait := begin(t, time.Minute, Condition{"API servers", apiServers{first.kube(t), []apiServer{{"cp-1", first.URL}, {"cp-2", second.URL}}}, ""})
+	wait.Sees("1 of 2 ready; cp-2: 500 Internal Server Error, etcd failed")
+	first.answers.Store(false)
+	second.answers.Store(true)
+	wait.Sees("1 of 2 ready; cp-1: 500 Internal Server Error, etcd failed")
+	wait.StaysShut(200 * time.Millisecond)
+	first.answers.Store(true)
+	wait.Opens()
 }
 
 func TestAForeignCertificateEndsTheWaitAfterItsGrace(t *testing.T) {

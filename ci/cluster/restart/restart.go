@@ -159,7 +159,7 @@ func (r *rolling) comeBack(ctx context.Context, name string, about note) error {
 // wellBefore waits until nothing else is down: the gate of the layer platform, for the machines that there are.
 func (r *rolling) wellBefore(ctx context.Context, present *run.Cluster, name string) error {
 	var noted error
-	err := gates.Run(ctx, layers.Platform, gates.Env{Kube: r.kube, Cluster: present.Description, Talos: run.Quorum{Machines: r.machines}},
+	err := gates.Run(ctx, layers.Platform, gates.Env{Kube: r.kube, Cluster: present.Description, Talos: run.Quorum{Machines: r.machines}, Scaled: r.cluster.Scaled},
 		gates.Options{Timeout: wellLimit, Events: func(event gates.Event) {
 			if event.Condition == "" {
 				return

@@ -28,6 +28,7 @@ const (
 	VariableEvents       = "CASTLE_EVENTS"
 	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
 	VariableFluxSecrets  = "CASTLE_FLUX_SECRETS" // only without Infisical
+	VariableScaled       = "CASTLE_SCALED"       // only in a sandbox whose delays are not a homelab's
 
 	variableProxmoxToken = "PROXMOX_VE_API_TOKEN" // the provider's own
 	variableAccessKey    = "AWS_ACCESS_KEY_ID"
@@ -92,8 +93,9 @@ var variables = []variable{
 	{"TF_VAR_infisical_client_secret", func(g *given) string { return g.secret(secrets.InfisicalClientSecret) }, whole},
 }
 
-// insecure, certificates, flux and s3 are variables that some clusters need.
+// insecure, scaled, certificates, flux and s3 are variables that some clusters need.
 var (
+	scaled       = variable{VariableScaled, func(*given) string { return "true" }, nil}
 	insecure     = variable{"PROXMOX_VE_INSECURE", func(*given) string { return "true" }, nil}
 	certificates = variable{VariableCertificates, func(g *given) string { return g.cluster.certificates }, nil}
 	flux         = variable{VariableFluxSecrets, func(g *given) string { return fluxSecretsOf(g.access.Values) }, fluxSecretsIn}
@@ -129,6 +131,9 @@ func (c *Cluster) environment(access *Access, events string) ([]string, error) {
 	}
 	if c.Description.Proxmox.Insecure {
 		list = append(slices.Clip(list), insecure)
+	}
+	if c.Scaled {
+		list = append(slices.Clip(list), scaled)
 	}
 	if c.certificates != "" {
 		list = append(slices.Clip(list), certificates)

@@ -169,7 +169,7 @@ func (h *Hook) Wait(ctx context.Context, gate string, timeout time.Duration) err
 	if err != nil {
 		return err
 	}
-	env := gates.Env{Kube: client, Cluster: h.description}
+	env := gates.Env{Kube: client, Cluster: h.description, Scaled: os.Getenv(VariableScaled) != ""}
 	if gate == layers.Platform {
 		bundle, err := machineconfig.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
 		if err != nil {
