@@ -35,6 +35,7 @@ var mixables = []mixable{
 	{name: TimeLate, value: seconds(6)},
 	{name: BootstrapSlow, value: seconds(6)},
 	{name: VIPFlaps, value: seconds(5)},
+	{name: APIRestarts, value: seconds(5)},
 	{name: ProxmoxMoods, value: times(3)},
 	{name: InfisicalMoods, value: times(2)},
 	{name: Uplink, value: fixed("100Mbit")},

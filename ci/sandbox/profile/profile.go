@@ -127,21 +127,22 @@ type Faults map[string]string
 
 // Names of faults. The comment says what the value is.
 const (
-	WebhookLate    = "webhook-late"    // duration: the webhook's pod is Running, its port refuses, its endpoint is not ready
-	WebhookLies    = "webhook-lies"    // duration: the endpoint is ready, its port refuses
-	BootstrapNoop  = "bootstrap-noop"  // how many bootstrap calls are accepted and do nothing
-	TimeLate       = "time-late"       // duration: a machine's clock is in step only that long after its services start
-	BootstrapSlow  = "bootstrap-slow"  // duration: etcd takes that long to stop for a bootstrap
-	VIPFlaps       = "vip-flaps"       // duration: the VIP answers once, then not for that long
-	Ghosts         = "ghosts"          // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
-	EtcdAlarm      = "etcd-alarm"      // VM id: its member raises NOSPACE once it votes, until that is disarmed
-	WrongTemplate  = "wrong-template"  // version of Talos that is in what is cloned, or name of an extension that is not; "": no extension at all
-	DHCPDrift      = "dhcp-drift"      // VM id: it comes up at another address than declared
-	ProxmoxMoods   = "proxmox-moods"   // how many requests fail with a lock timeout before one succeeds
-	CloneFails     = "clone-fails"     // VM id: its clone task ends in an error
-	InfisicalMoods = "infisical-moods" // how many requests answer 429 or 500 before one succeeds
-	SecretMissing  = "secret-missing"  // name of a secret that Infisical does not hold
-	FluxNoSecret   = "flux-no-secret"  // the Git credentials are refused
+	WebhookLate    = "webhook-late"       // duration: the webhook's pod is Running, its port refuses, its endpoint is not ready
+	WebhookLies    = "webhook-lies"       // duration: the endpoint is ready, its port refuses
+	BootstrapNoop  = "bootstrap-noop"     // how many bootstrap calls are accepted and do nothing
+	TimeLate       = "time-late"          // duration: a machine's clock is in step only that long after its services start
+	BootstrapSlow  = "bootstrap-slow"     // duration: etcd takes that long to stop for a bootstrap
+	VIPFlaps       = "vip-flaps"          // duration: the VIP answers once, then not for that long
+	APIRestarts    = "apiserver-restarts" // duration: once, the API server of who holds the VIP restarts, and refuses for that long
+	Ghosts         = "ghosts"             // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
+	EtcdAlarm      = "etcd-alarm"         // VM id: its member raises NOSPACE once it votes, until that is disarmed
+	WrongTemplate  = "wrong-template"     // version of Talos that is in what is cloned, or name of an extension that is not; "": no extension at all
+	DHCPDrift      = "dhcp-drift"         // VM id: it comes up at another address than declared
+	ProxmoxMoods   = "proxmox-moods"      // how many requests fail with a lock timeout before one succeeds
+	CloneFails     = "clone-fails"        // VM id: its clone task ends in an error
+	InfisicalMoods = "infisical-moods"    // how many requests answer 429 or 500 before one succeeds
+	SecretMissing  = "secret-missing"     // name of a secret that Infisical does not hold
+	FluxNoSecret   = "flux-no-secret"     // the Git credentials are refused
 
 	PrivilegeMissing = "privilege-missing" // privileges of Proxmox's, with commas between: the token has them nowhere
 	StorageFull      = "storage-full"      // storage of Proxmox: 1 GiB of it is free, and nothing can be cloned to it
@@ -151,7 +152,7 @@ const (
 	Uplink = "uplink" // such as 16Mbit: all nodes pull through one line of that width, each image its size
 )
 
-var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
+var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
 	CloneFails, InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.

@@ -43,6 +43,7 @@ type Fleet struct {
 	noops    int              // bootstrap calls that have yet to do nothing
 	holder   *machine         // of the VIP
 	flapped  bool
+	restarts bool // an API server has yet to restart
 }
 
 // New reads the disks; all machines are off.
@@ -58,7 +59,7 @@ func New(options Options) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{Options: options, state: state, machines: map[int]*machine{}, changed: make(chan struct{}),
-		noops: options.Profile.Faults.Count(profile.BootstrapNoop, 1)}
+		noops: options.Profile.Faults.Count(profile.BootstrapNoop, 1), restarts: options.Profile.Faults.Has(profile.APIRestarts)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.wait.Go(f.keepVIP)
 	return f, nil

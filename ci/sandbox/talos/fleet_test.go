@@ -471,6 +471,19 @@ func TestTheVirtualAddressIsLeasedToWhoWasCut(t *testing.T) {
 	}
 }
 
+func TestAnAPIServerThatRestartsGivesTheVirtualAddressAway(t *testing.T) {
+	y := newYard(t, 0, "apiserver-restarts=300ms")
+	y.cluster(3)
+	y.eventually("its end", func() bool { return slices.Contains(y.noted(), "control node-1 down") })
+	y.eventually("another holder", func() bool { return y.last("vip") == "vip node-2" })
+	y.eventually("its start", func() bool { return y.last("control node-1") == "control node-1 up" })
+	for _, other := range []string{"control node-2 down", "control node-3 down"} {
+		if slices.Contains(y.noted(), other) {
+			t.Error(other)
+		}
+	}
+}
+
 func TestABootstrapWaitsForTheClockAndHonoursItsCallersDeadline(t *testing.T) {
 	y := newYard(t, 0, "time-late=1s", "bootstrap-slow=1s")
 	y.on(1)

@@ -58,6 +58,7 @@ type machine struct {
 	looked    time.Time // when etcd's health check sees that it is no learner any more
 	stopping  bool      // etcd was told to stop for a bootstrap
 	stopped   bool      // and has
+	refuses   bool      // its API server restarts
 	control   bool      // the world runs its control plane
 }
 
@@ -278,10 +279,32 @@ func (m *machine) runControlPlane(ctx context.Context) {
 			return
 		}
 		f.change(func() { m.control = true })
-		f.until(ctx, func() bool { return !m.votes() })
+		for restart := true; restart; {
+			f.until(ctx, func() bool {
+				restart = f.restarts && f.holder == m && m.votes()
+				return restart || !m.votes()
+			})
+			restart = restart && m.restartAPI(ctx, node, conf)
+		}
 		f.change(func() { m.control = false })
 		f.Cluster.ControlPlaneDown(node)
 	}
+}
+
+// restartAPI is the fault apiserver-restarts: once, a static pod starts anew, as it does for another configuration. Its holder gives the
+// virtual address away then: campaign in internal/app/machined/pkg/controllers/network/operator/vip.go of Talos 1.13. It is false when
+// the context ended first.
+func (m *machine) restartAPI(ctx context.Context, node Node, conf *settings) bool {
+	f := m.fleet
+	f.change(func() { f.restarts = false })
+	if !pass(ctx, flapAfter) {
+		return false
+	}
+	f.change(func() { m.refuses = true })
+	defer f.change(func() { m.refuses = false })
+	f.Cluster.ControlPlaneDown(node)
+	length, _ := f.Profile.Faults.Duration(profile.APIRestarts, 10*time.Second)
+	return pass(ctx, length) && m.insist(ctx, "control plane", func() error { return f.Cluster.ControlPlaneUp(ctx, node, conf.controlPlane()) })
 }
 
 // runKubelet registers the node once some control plane of its cluster is up.

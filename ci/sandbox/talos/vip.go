@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -42,7 +43,7 @@ func (f *Fleet) keepVIP() {
 		}
 		f.Cluster.VIP(address, &node)
 		f.flap(address, &node, holder)
-		f.until(f.ctx, func() bool { return !slices.Contains(f.candidates(), holder) })
+		f.until(f.ctx, func() bool { return holder.refuses || !slices.Contains(f.candidates(), holder) })
 		f.change(func() {
 			f.holder = nil
 			if holder.ctx.Err() == nil {
@@ -105,6 +106,13 @@ func (f *Fleet) flap(address netip.Addr, node *Node, holder *machine) {
 	}
 }
 
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // candidates are the machines that can hold the VIP, by VM id, under the lock.
 func (f *Fleet) candidates() []*machine {
 	var all []*machine
@@ -114,5 +122,7 @@ func (f *Fleet) candidates() []*machine {
 		}
 	}
 	slices.SortFunc(all, func(a, b *machine) int { return a.vm.ID - b.vm.ID })
+	// Who resigned stands behind the others.
+	slices.SortStableFunc(all, func(a, b *machine) int { return cmp.Compare(bit(a.refuses), bit(b.refuses)) })
 	return all
 }

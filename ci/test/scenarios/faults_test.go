@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -91,6 +92,26 @@ func TestAGhostIsNamedWithTheWayOut(t *testing.T) {
 	w.castle("create").succeeds()
 	w.hasExactlyItsVMs()
 	w.hasAQuorum(w.unsealed("talosconfig"))
+}
+
+func TestTheGateHoldsUntilEachAPIServerAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", justPlatform()...)
+	w.on("apiserver-restarts=8s") // the virtual IP is another one's meanwhile, and steady
+	w.castle("create").succeeds()
+	const condition = "API server of each control plane"
+	refused := w.event(func(e timeline.Event) bool {
+		return e.Name == condition && e.Phase == timeline.PhaseWaiting && strings.Contains(e.Cause, "2 of 3 ready; sandbox-cp-")
+	})
+	if refused.Kind == "" {
+		t.Fatal("the gate saw no API server refuse")
+	}
+	steady, opened := w.event(ends(timeline.KindGate, "platform", "virtual IP")), w.event(ends(timeline.KindGate, "platform", condition))
+	tell.Observation(t, 0, "%s; the virtual IP was steady after %s, and each API server ready %s later", refused.Cause,
+		steady.Time.Sub(refused.Time), opened.Time.Sub(steady.Time))
+	if !opened.Time.After(steady.Time) {
+		t.Errorf("the gate held until %s, and the virtual IP was steady at %s", opened.Time, steady.Time)
+	}
 }
 
 func TestAMachineFromAnotherTemplateIsNamed(t *testing.T) {

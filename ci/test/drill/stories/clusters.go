@@ -32,6 +32,8 @@ var clusters = []Story{
 		in(talos, "TestAnImageThatIsPulledSlowlyIsNoGhost")},
 	{"lost-learner", "a control plane that was cut while it joined etcd joins anew, so that the others get in", in(talos, "TestALearnerThatWasCutJoinsAnew")},
 	{"vip-flaps", "eight answers in a row before the gate opens", also(in(scenarios, whole), in(gates, "TestAnAddressThatAnswersOnceIsNotSteady"))},
+	{"apiserver-restarts", "the gate holds until the virtual IP is steady and the API server of each control plane answers", also(
+		in(scenarios, "TestTheGateHoldsUntilEachAPIServerAnswers"), in(gates, "TestTheAPIServerOfEachControlPlaneIsWaitedFor"))},
 	{"ghosts", "a machine that remembers another cluster is named within the deadline",
 		also(in(scenarios, "TestAGhostIsNamedWithTheWayOut"), in(talos, "TestAGhostIsNamedWithinTheDeadline"))},
 	{"false-ghost", "an etcd that is slow or full is named for what it is; to destroy is no advice where data may be alive",
