@@ -35,6 +35,7 @@ var sandboxPrograms = []struct{ key, file string }{
 	{"source-controller", "/usr/local/bin/source-controller"},
 	{"kustomize-controller", "/usr/local/bin/kustomize-controller"},
 	{"helm-controller", "/usr/local/bin/helm-controller"},
+	{"notification-controller", "/usr/local/bin/notification-controller"},
 }
 
 // worldSharing lets one world at a time have its volume.

@@ -3,4 +3,4 @@
 # that is not done yet, and their folders: tools.sh CASTLE CACHE [TOOL...].
 set -euo pipefail
 exec "$1" tool --cache="$2" "${@:3}" tofu terragrunt etcd kubernetes metallb external-secrets \
-	source-controller kustomize-controller helm-controller provider-{proxmox,helm,kubernetes,kubectl}
+	source-controller kustomize-controller helm-controller notification-controller provider-{proxmox,helm,kubernetes,kubectl}

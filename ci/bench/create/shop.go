@@ -15,7 +15,7 @@ import (
 
 // tools are what the world and the layers run, by the names that castle builds them under.
 var tools = []string{"tofu", "terragrunt", "kubernetes", "etcd", "metallb", "external-secrets",
-	"source-controller", "kustomize-controller", "helm-controller"}
+	"source-controller", "kustomize-controller", "helm-controller", "notification-controller"}
 
 // providers are the layers' providers with the place where OpenTofu looks for them.
 var providers = map[string]string{
@@ -30,9 +30,10 @@ var programs = map[string]string{
 	"etcd": "etcd/etcd", "kube-apiserver": "kubernetes/kube-apiserver",
 	"kube-controller-manager": "kubernetes/kube-controller-manager", "kube-scheduler": "kubernetes/kube-scheduler",
 	"metallb-controller": "metallb/controller", "external-secrets": "external-secrets/external-secrets",
-	"source-controller":    "source-controller/source-controller",
-	"kustomize-controller": "kustomize-controller/kustomize-controller",
-	"helm-controller":      "helm-controller/helm-controller",
+	"source-controller":       "source-controller/source-controller",
+	"kustomize-controller":    "kustomize-controller/kustomize-controller",
+	"helm-controller":         "helm-controller/helm-controller",
+	"notification-controller": "notification-controller/notification-controller",
 }
 
 // setupTime bounds what is built before the first measurement: nothing, once castle's cache holds the tools.

@@ -20,11 +20,12 @@ import (
 
 // Names of images whose programs can run as pods. All Deployments of External Secrets Operator use one.
 const (
-	ImageMetalLBController   = "quay.io/metallb/controller"
-	ImageExternalSecrets     = "ghcr.io/external-secrets/external-secrets"
-	ImageSourceController    = "ghcr.io/fluxcd/source-controller"
-	ImageKustomizeController = "ghcr.io/fluxcd/kustomize-controller"
-	ImageHelmController      = "ghcr.io/fluxcd/helm-controller"
+	ImageMetalLBController      = "quay.io/metallb/controller"
+	ImageExternalSecrets        = "ghcr.io/external-secrets/external-secrets"
+	ImageSourceController       = "ghcr.io/fluxcd/source-controller"
+	ImageKustomizeController    = "ghcr.io/fluxcd/kustomize-controller"
+	ImageHelmController         = "ghcr.io/fluxcd/helm-controller"
+	ImageNotificationController = "ghcr.io/fluxcd/notification-controller"
 )
 
 // Binaries are the paths of programs.

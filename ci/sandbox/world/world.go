@@ -53,11 +53,12 @@ func programs(folder string) kube.Binaries {
 		Etcd: file("etcd"), APIServer: file("kube-apiserver"),
 		ControllerManager: file("kube-controller-manager"), Scheduler: file("kube-scheduler"),
 		Images: map[string]string{
-			kube.ImageMetalLBController:   file("metallb-controller"),
-			kube.ImageExternalSecrets:     file("external-secrets"),
-			kube.ImageSourceController:    file("source-controller"),
-			kube.ImageKustomizeController: file("kustomize-controller"),
-			kube.ImageHelmController:      file("helm-controller"),
+			kube.ImageMetalLBController:      file("metallb-controller"),
+			kube.ImageExternalSecrets:        file("external-secrets"),
+			kube.ImageSourceController:       file("source-controller"),
+			kube.ImageKustomizeController:    file("kustomize-controller"),
+			kube.ImageHelmController:         file("helm-controller"),
+			kube.ImageNotificationController: file("notification-controller"),
 		},
 	}
 }

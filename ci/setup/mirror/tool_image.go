@@ -41,10 +41,11 @@ var toolImages = map[string]toolImage{
 	"metallb-controller":      oneProgram("go.universe.tf/metallb", "metallb", "controller", "controller").entry("/controller"),
 	"external-secrets": oneProgram("github.com/external-secrets/external-secrets", "external-secrets", "external-secrets",
 		"bin/external-secrets").entry("/bin/external-secrets"),
-	"source-controller":    flux("source-controller"),
-	"kustomize-controller": flux("kustomize-controller"),
-	"helm-controller":      flux("helm-controller"),
-	"opentofu":             opentofu(),
+	"source-controller":       flux("source-controller"),
+	"kustomize-controller":    flux("kustomize-controller"),
+	"helm-controller":         flux("helm-controller"),
+	"notification-controller": flux("notification-controller"),
+	"opentofu":                opentofu(),
 }
 
 const kubernetes = "k8s.io/kubernetes"
@@ -192,7 +193,7 @@ const toolsFolder = "usr/share/castle/tools"
 func opentofu() toolImage {
 	image := oneProgram("github.com/opentofu/opentofu", "tofu", "tofu", "usr/local/bin/tofu").entry("/usr/local/bin/tofu")
 	image.programs = append(image.programs, program{tool: "terragrunt", name: "terragrunt", at: "usr/local/bin/terragrunt"})
-	image.files = []string{"metallb", "external-secrets", "source-controller", "kustomize-controller", "helm-controller"}
+	image.files = []string{"metallb", "external-secrets", "source-controller", "kustomize-controller", "helm-controller", "notification-controller"}
 	image.links = map[string]string{}
 	for _, p := range providers {
 		name := "terraform-" + p.tool + "_v" + p.version

@@ -112,7 +112,7 @@ type built struct {
 // builtTools looks all tools up, and names all that are missing at once.
 func builtTools() (built, error) {
 	tools, err := needs.Find("terragrunt", "tofu", "etcd", "kubernetes", "metallb", "external-secrets", "source-controller",
-		"kustomize-controller", "helm-controller", "provider-proxmox", "provider-helm", "provider-kubernetes", "provider-kubectl")
+		"kustomize-controller", "helm-controller", "notification-controller", "provider-proxmox", "provider-helm", "provider-kubernetes", "provider-kubectl")
 	if err != nil {
 		return built{}, err
 	}
