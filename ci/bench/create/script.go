@@ -134,6 +134,9 @@ var looks = map[string][]look{
 	"gitops-secrets": {
 		{"external-secrets.io", "v1", "externalsecrets", "flux-system", "", "", condition("Ready")},
 	},
+	"gitops-notifications": {
+		{"apps", "v1", "deployments", "flux-system", "notification-controller", "", condition("Available")},
+	},
 	layers.GitOps: {
 		{"kustomize.toolkit.fluxcd.io", "v1", "kustomizations", "flux-system", "flux-system", "", condition("Ready")},
 		{"kustomize.toolkit.fluxcd.io", "v1", "kustomizations", "", "", "", condition("Ready")},

@@ -246,9 +246,6 @@ type GitOps struct {
 	Branch string `json:"branch"`
 	// Folder of this cluster in the repository, such as clusters/blue.
 	Path string `json:"path"`
-	// Whether Flux's controllers tell a notification-controller of what they do, which the repository then has to bring: they wait
-	// for it where it does not answer, so switch this on when it runs.
-	Notifications bool `json:"notifications"`
 }
 
 // Secrets names the sources; no value stands here.

@@ -22,6 +22,9 @@ const RequestedAt = "reconcile.fluxcd.io/requestedAt"
 // Namespace is where Flux runs, with castle's own source.
 const Namespace = "flux-system"
 
+// NotificationController takes what the other controllers tell.
+const NotificationController = "notification-controller"
+
 // Delivery is how an image gets into a cluster.
 type Delivery struct {
 	Deployment    kube.Object // none: the one that runs the image

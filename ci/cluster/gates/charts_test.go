@@ -135,8 +135,8 @@ func TestFluxsControllersAreAllWaitedFor(t *testing.T) {
 	server.InstallCRDs("flux-source", "gitrepositories", "helmrepositories")
 	server.InstallCRDs("flux-kustomize", "kustomizations")
 	server.InstallCRDs("flux-helm", "helmreleases")
-	gate.Sees("0 of 3 ready; source-controller: does not exist yet")
-	for _, name := range []string{"source-controller", "kustomize-controller", "helm-controller"} {
+	gate.Sees("0 of 4 ready; source-controller: does not exist yet")
+	for _, name := range []string{"source-controller", "kustomize-controller", "helm-controller", "notification-controller"} {
 		gate.StaysShut(50 * time.Millisecond)
 		server.Put(kube.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: `+name+`, namespace: flux-system},
 			spec: {selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: c}]}}},

@@ -39,6 +39,7 @@ var gates = []struct {
 	{"storage", all(needKube, needCluster, needStorage), storage},
 	{"gitops-store", needKube, engineStore},
 	{"gitops-secrets", needKube, gitopsSecrets},
+	{"gitops-notifications", needKube, gitopsNotifications},
 	{"gitops-controllers", needKube, gitopsControllers},
 	{"gitops", needKube, gitops},
 }
@@ -126,13 +127,21 @@ func gitopsSecrets(e Env) []Condition {
 	}
 }
 
+// gitopsNotifications: what Flux's other controllers do, each waits to tell of, for seconds where nobody answers.
+func gitopsNotifications(e Env) []Condition {
+	const ns = flux.Namespace
+	return []Condition{
+		{"Flux's notification-controller", e.Kube.Objects(kube.Deployments, ns, kube.Available, flux.NotificationController), lookInto(ns)},
+	}
+}
+
 func gitopsControllers(e Env) []Condition {
 	const ns = flux.Namespace
 	return []Condition{
 		{"CRDs of Flux", e.Kube.Objects(kube.CRDs, "", kube.Established,
 			"gitrepositories.source.toolkit.fluxcd.io", "helmrepositories.source.toolkit.fluxcd.io",
 			"kustomizations.kustomize.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io"), "kubectl get crds"},
-		{"controllers of Flux", e.Kube.Objects(kube.Deployments, ns, kube.Available, "source-controller", "kustomize-controller", "helm-controller"), lookInto(ns)},
+		{"controllers of Flux", e.Kube.Objects(kube.Deployments, ns, kube.Available, "source-controller", "kustomize-controller", "helm-controller", flux.NotificationController), lookInto(ns)},
 	}
 }
 

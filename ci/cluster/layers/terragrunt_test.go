@@ -98,7 +98,7 @@ func TestAPlanNeedsNoClusterAndLooksForItsMachinesAlone(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for layer, plan := range map[string]string{
-		"1-secrets": "1 to add", "2-platform": "5 to add", "3-engine": "6 to add", "4-networking": "5 to add", "5-storage": "2 to add", "6-gitops": "8 to add",
+		"1-secrets": "1 to add", "2-platform": "5 to add", "3-engine": "6 to add", "4-networking": "5 to add", "5-storage": "2 to add", "6-gitops": "9 to add",
 	} {
 		if !strings.Contains(out, "["+layer+"] tofu: Plan: "+plan+", 0 to change, 0 to destroy.") {
 			t.Errorf("%s does not plan %s:\n%s", layer, plan, out)
@@ -220,6 +220,7 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	server := kubetest.Start(t)
 	maps.Copy(r.env, server.Env())
 	r.startProxmox(t)
+	bootstrapped(t, server)
 
 	// First, with a gate that fails inside of a layer.
 	r.env[failVariable] = "wait engine-webhook"
@@ -239,7 +240,7 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 		"engine":     {"layer start engine", "layer free engine", "layer adopt engine", "wait engine-webhook", "layer fail engine"},
 		"networking": {"layer start networking", "layer free networking", "wait networking-webhook", "wait networking", "layer end networking"},
 		"storage":    {"layer start storage", "layer free storage", "wait storage", "layer end storage"},
-		"gitops":     {"layer start gitops", "layer free gitops", "wait --timeout=30m gitops-store", "layer fail gitops"},
+		"gitops":     {"layer start gitops", "layer free gitops", "wait --timeout=30m gitops-store", "wait gitops-notifications", "layer fail gitops"},
 	} {
 		if got := of(layer, calls); !slices.Equal(got, want) {
 			t.Errorf("hooks of %s: %v, want %v", layer, got, want)
@@ -287,6 +288,7 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	noSecretIn(t, r.env["CASTLE_STATE"], out)
 	readinessIsLookedForEarly(t, server)
 	imagesAreListed(t, server)
+	fluxCommandsFindIt(t, server)
 	if t.Failed() {
 		return
 	}

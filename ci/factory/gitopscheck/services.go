@@ -41,7 +41,9 @@ var harmless = []string{
 var makers = []string{"Prometheus", "PrometheusAgent", "Alertmanager", "ThanosRuler", "Gateway", "Grafana"}
 
 func (c *check) network(objects []*manifests.Object) *network {
-	n := &network{services: map[[2]string]*manifests.Object{}, pods: map[string][]podPorts{}, open: map[string]bool{}}
+	n := &network{services: map[[2]string]*manifests.Object{}, pods: map[string][]podPorts{}, open: map[string]bool{
+		"flux-system": true, // Flux came with the cluster, its webhook-receiver too
+	}}
 	for _, object := range objects {
 		namespace, group := namespaceOf(object), manifests.GroupOf(object.GetAPIVersion())
 		switch {

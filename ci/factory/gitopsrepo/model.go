@@ -29,7 +29,6 @@ type model struct {
 	Published                               bool
 	IngressAddress                          string
 	AlertType, ReceiverType                 string
-	Notifies                                bool // whether the controllers tell of events already
 	ReceiverEvents                          []string
 	ReleaseNamespaces                       []string
 	Owner                                   string
@@ -66,9 +65,9 @@ func newModel(c *description.Cluster, r Request) (*model, error) {
 		BlogImage: repository + ":" + cmp.Or(tag, unpublished), BlogRepository: repository, BlogManifest: "apps/base/hugo-blog/deployment.yaml",
 		BlogPort: cmp.Or(r.BlogPort, defaultPort), Published: tag != "",
 		IngressAddress: ingressAddress(c, r),
-		AlertType:      cmp.Or(r.AlertType, defaultAlerts), Notifies: c.GitOps.Notifications,
-		Owner:      cmp.Or(r.Owner, ownerOf(c.GitOps.URL)),
-		Recipients: strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
+		AlertType:      cmp.Or(r.AlertType, defaultAlerts),
+		Owner:          cmp.Or(r.Owner, ownerOf(c.GitOps.URL)),
+		Recipients:     strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
 		Command: r.command(c.Name),
 
 		parts: selected(r.With, r.Without), pins: pins, mirror: r.ChartMirror,

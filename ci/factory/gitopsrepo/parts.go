@@ -32,6 +32,7 @@ type part struct {
 var parts = []part{
 	{name: Traefik, what: "the way in: 80 and 443 of one address, http redirected to https", paths: []string{
 		"clusters/NAME/traefik.yaml", "infrastructure/namespaces/traefik.yaml", "infrastructure/controllers/traefik", "apps/overlays/NAME/hugo-blog/ingress.yaml",
+		"infrastructure/configs/notifications/ingress.yaml",
 	}},
 	{name: CertManager, what: "certificates of Let's Encrypt, proven over HTTP", needs: []string{Traefik}, paths: []string{
 		"clusters/NAME/cert-manager.yaml", "clusters/NAME/issuers.yaml", "infrastructure/namespaces/cert-manager.yaml",
@@ -43,7 +44,7 @@ var parts = []part{
 		"clusters/NAME/monitoring.yaml", "infrastructure/namespaces/monitoring.yaml", "infrastructure/controllers/monitoring",
 	}},
 	{name: Notifications, what: "Flux tells of what failed, and is told of each push", paths: []string{
-		"clusters/NAME/notification-controller.yaml", "clusters/NAME/notifications.yaml", "infrastructure/controllers/notification-controller", "infrastructure/configs/notifications",
+		"clusters/NAME/notifications.yaml", "infrastructure/configs/notifications",
 	}},
 	{name: EtcdBackup, what: "an encrypted snapshot of etcd each night, in S3", paths: []string{
 		"clusters/NAME/etcd-backup.yaml", "infrastructure/namespaces/etcd-backup.yaml", "infrastructure/configs/etcd-backup",

@@ -104,7 +104,7 @@ func (s *Server) Delete(resource schema.GroupVersionResource, namespace, name st
 	}
 }
 
-// The modules that hold the CRDs, at the versions that the layers and, for the last two, a GitOps repository install.
+// The modules that hold the CRDs, at the versions that the layers and, for the last one, a GitOps repository install.
 var modules = map[string]struct{ module, folder string }{
 	"metallb":           {"go.universe.tf/metallb@v0.15.2", "config/crd/bases"},
 	"external-secrets":  {"github.com/external-secrets/external-secrets@v0.20.4", "config/crds/bases"},

@@ -79,12 +79,12 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 
 	k := w.kubernetes(w.unsealed("kubeconfig"))
 	list, err := k.dynamic.Resource(kustomizations).Namespace("flux-system").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 11 {
+	if err != nil || len(list.Items) != 10 {
 		t.Errorf("%d Kustomizations, %v", len(list.Items), err)
 	}
 	// What nothing waits for comes all the same.
 	for _, release := range []struct{ namespace, name string }{
-		{"traefik", "traefik"}, {"cert-manager", "cert-manager"}, {"flux-system", "notification-controller"},
+		{"traefik", "traefik"}, {"cert-manager", "cert-manager"},
 		{"monitoring", "prometheus"}, {"monitoring", "grafana"}, {"dagger", "dagger"},
 	} {
 		w.until(2*time.Minute, "HelmRelease "+release.name, func() (string, bool) {

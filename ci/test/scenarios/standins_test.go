@@ -67,7 +67,6 @@ func (w *world) standIns() map[string]standIn {
 	return map[string]standIn{
 		"traefik":      {templates: way},
 		"cert-manager": {templates: workload, definitions: kubetest.Definitions(w.t, "cert-manager", "_clusterissuers")},
-		"flux2":        {templates: workload, definitions: kubetest.Definitions(w.t, "flux-notification", "alerts", "providers", "receivers")},
 		"prometheus":   {templates: workload}, "grafana": {templates: workload}, "dagger-helm": {templates: workload},
 	}
 }

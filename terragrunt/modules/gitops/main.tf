@@ -10,6 +10,20 @@ locals {
     { username = "GITOPS_USERNAME", password = "GITOPS_TOKEN" },
     contains(var.inventory[*].name, "GITOPS_CA") ? { "ca.crt" = "GITOPS_CA" } : {},
   )
+
+  # As flux install labels the namespace.
+  chart = yamldecode(file("${var.charts}/flux/Chart.yaml"))
+  labels = {
+    "app.kubernetes.io/part-of"               = "flux"
+    "app.kubernetes.io/instance"              = local.namespace
+    "app.kubernetes.io/version"               = local.chart.appVersion
+    "pod-security.kubernetes.io/warn"         = "restricted"
+    "pod-security.kubernetes.io/warn-version" = "latest"
+  }
+
+  # A repository of flux bootstrap has these objects, too. Flux must not remove them as a part of what it has applied: it would go
+  # before the rest does.
+  stays = { "kustomize.toolkit.fluxcd.io/prune" = "disabled" }
 }
 
 resource "kubectl_manifest" "namespace" {
@@ -21,7 +35,7 @@ resource "kubectl_manifest" "namespace" {
   yaml_body = yamlencode({
     apiVersion = "v1"
     kind       = "Namespace"
-    metadata   = { name = local.namespace }
+    metadata   = { name = local.namespace, annotations = local.stays, labels = local.labels }
   })
 }
 
@@ -77,16 +91,24 @@ resource "helm_release" "flux" {
   name            = "flux"
   namespace       = local.namespace
   chart           = "${var.charts}/flux"
-  version         = yamldecode(file("${var.charts}/flux/Chart.yaml")).version
+  version         = local.chart.version
   wait            = false
   upgrade_install = true
 
-  # The notification-controller comes with the GitOps repository.
-  values = var.cluster.gitops.notifications ? [yamlencode({
-    eventsAddress = "http://notification-controller.${local.namespace}.svc.cluster.local./"
-  })] : []
+  # What flux bootstrap or flux install have put there is taken over, not refused.
+  take_ownership = true
 
   depends_on = [kubectl_manifest.namespace]
+}
+
+# Each event of the other controllers is waited for, seconds where nobody takes it: the first ones come with the source.
+resource "terraform_data" "notifications" {
+  triggers_replace = helm_release.flux.metadata.revision
+
+  provisioner "local-exec" {
+    interpreter = ["castle-cluster", "wait"]
+    command     = "gitops-notifications"
+  }
 }
 
 resource "kubectl_manifest" "source" {
@@ -97,7 +119,7 @@ resource "kubectl_manifest" "source" {
   yaml_body = yamlencode({
     apiVersion = "source.toolkit.fluxcd.io/v1"
     kind       = "GitRepository"
-    metadata   = { name = "flux-system", namespace = local.namespace }
+    metadata   = { name = "flux-system", namespace = local.namespace, annotations = local.stays }
     spec = {
       interval  = "1m0s"
       url       = var.cluster.gitops.url
@@ -106,7 +128,7 @@ resource "kubectl_manifest" "source" {
     }
   })
 
-  depends_on = [helm_release.flux, terraform_data.secrets]
+  depends_on = [terraform_data.notifications, terraform_data.secrets]
 }
 
 resource "kubectl_manifest" "kustomization" {
@@ -119,7 +141,7 @@ resource "kubectl_manifest" "kustomization" {
   yaml_body = yamlencode({
     apiVersion = "kustomize.toolkit.fluxcd.io/v1"
     kind       = "Kustomization"
-    metadata   = { name = "flux-system", namespace = local.namespace }
+    metadata   = { name = "flux-system", namespace = local.namespace, annotations = local.stays }
     spec = {
       interval      = "10m0s"
       retryInterval = "10s"

@@ -2,10 +2,9 @@ variable "cluster" {
   description = "The cluster's description, as in cluster.yaml."
   type = object({
     gitops = object({
-      url           = string
-      branch        = string
-      path          = string
-      notifications = bool
+      url    = string
+      branch = string
+      path   = string
     })
     secrets = object({ infisical = any })
   })

@@ -26,16 +26,18 @@ const chartFile = "Chart.yaml"
 
 // Chart is one entry of that list: where a chart comes from. The list's own comment explains it.
 type Chart struct {
-	Name       string  `yaml:"-"`
-	Version    string  `yaml:"version"`
-	Repository string  `yaml:"repository"` // URL of the Helm repository that has it; empty for one of our own
-	Digest     string  `yaml:"digest"`     // "sha256:…" of the archive that the repository has; empty where nobody has written it down
-	Tool       string  `yaml:"tool"`       // the recipe whose build keeps the chart
-	Path       string  `yaml:"path"`       // the chart's folder among what that build keeps
-	Overlay    string  `yaml:"overlay"`    // a folder of terragrunt
-	CRDs       []CRDs  `yaml:"crds"`
-	Images     []Image `yaml:"images"`   // what its pods run
-	Platform   string  `yaml:"platform"` // the only platform that has it; empty for all
+	Name       string `yaml:"-"`
+	Version    string `yaml:"version"`
+	Repository string `yaml:"repository"` // URL of the Helm repository that has it; empty for one of our own
+	Digest     string `yaml:"digest"`     // "sha256:…" of the archive that the repository has; empty where nobody has written it down
+	Tool       string `yaml:"tool"`       // the recipe whose build keeps the chart
+	Path       string `yaml:"path"`       // the chart's folder among what that build keeps
+	Overlay    string `yaml:"overlay"`    // a folder of terragrunt
+	CRDs       []CRDs `yaml:"crds"`
+	// Metadata of the definitions in CRDs, beside what they have and the label of their component, which is the tool.
+	Metadata Metadata `yaml:"metadata"`
+	Images   []Image  `yaml:"images"`   // what its pods run
+	Platform string   `yaml:"platform"` // the only platform that has it; empty for all
 
 	terragrunt string
 }
@@ -46,6 +48,12 @@ type CRDs struct {
 	Path   string `yaml:"path"`
 	URL    string `yaml:"url"`
 	Digest string `yaml:"digest"` // "sha256:…" of what is at URL; empty where nobody has written it down
+}
+
+// Metadata is what an object is found by, and what others are told about it.
+type Metadata struct {
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
 }
 
 // Image is an image of a chart's pods, and where they run.
@@ -154,7 +162,11 @@ func (c Chart) compose(dest string, folderOf ToolFolder) error {
 		if err != nil {
 			return err
 		}
-		if err := copytree.Over(filepath.Join(kept, crds.Path), filepath.Join(dest, "crds")); err != nil {
+		folder := filepath.Join(dest, "crds", crds.Tool)
+		if err := copytree.Over(filepath.Join(kept, crds.Path), folder); err != nil {
+			return err
+		}
+		if err := c.describe(crds, folder); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func TestAChartIsPutTogetherFromAToolAnOverlayAndDefinitions(t *testing.T) {
 	if len(left) != 1 || left[0] != "elsewhere" {
 		t.Errorf("left to their repositories: %v", left)
 	}
-	for name, want := range map[string]string{"Chart.yaml": "version: 1.0.0\n", "templates/x": "x", "crds/kind.yaml": "kind"} {
+	for name, want := range map[string]string{"Chart.yaml": "version: 1.0.0\n", "templates/x": "x", "crds/b/kind.yaml": "kind"} {
 		got, err := os.ReadFile(filepath.Join(dest, "one", name))
 		if err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)

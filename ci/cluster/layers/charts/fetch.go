@@ -65,10 +65,14 @@ func (c Chart) Fetch(ctx context.Context, dest string) (downloads []Download, er
 			return nil, err
 		}
 		downloads = append(downloads, download)
-		if err := os.MkdirAll(filepath.Join(dest, "crds"), 0o755); err != nil {
+		folder := filepath.Join(dest, "crds", crds.Tool)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(dest, "crds", path.Base(crds.URL)), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, path.Base(crds.URL)), data, 0o644); err != nil {
+			return nil, err
+		}
+		if err := c.describe(crds, folder); err != nil {
 			return nil, err
 		}
 	}

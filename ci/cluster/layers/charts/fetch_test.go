@@ -66,7 +66,7 @@ func TestChartsAreFetchedFromTheirRepositoriesAtTheirVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"one/Chart.yaml": "version: 1.0.0\n", "one/templates/x": "x", "own/Chart.yaml": "version: 3.0.0\n", "own/crds/kind.yaml": "kind",
+		"one/Chart.yaml": "version: 1.0.0\n", "one/templates/x": "x", "own/Chart.yaml": "version: 3.0.0\n", "own/crds/b/kind.yaml": "kind",
 	} {
 		if got, err := os.ReadFile(filepath.Join(dest, name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)

@@ -1,5 +1,13 @@
+{{- /* As flux install gives them, whose commands look for these: the instance is the namespace, whatever the release is called. */ -}}
 {{- define "flux.labels" -}}
 app.kubernetes.io/part-of: flux
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Namespace }}
+app.kubernetes.io/version: {{ .Chart.AppVersion }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- /* A Git repository can have the same objects, as one of flux bootstrap does: Flux takes them over then, and must not remove them together
+with the repository's Kustomization, which they are there to remove. */ -}}
+{{- define "flux.annotations" -}}
+kustomize.toolkit.fluxcd.io/prune: disabled
 {{- end -}}
