@@ -263,7 +263,7 @@ func (d *described) command(ctx context.Context, args ...string) (string, error)
 }
 
 func (d *described) args(args ...string) []string {
-	args = append(append([]string{clusterProgram}, args...), "--folder="+d.folder, "--layers="+layersMount, "--state="+stateMount, "--charts="+chartsFolder)
+	args = append(append([]string{clusterProgram}, args...), "--folder="+d.folder, "--layers="+layersMount, "--state="+stateMount, "--charts="+chartsFolder, "--providers="+providersLock)
 	if d.isSandbox() && d.sandbox.timeScale != "1" {
 		args = append(args, "--scaled")
 	}

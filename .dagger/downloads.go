@@ -65,7 +65,7 @@ func (m *Castle) PinProviders(
 	if err != nil {
 		return nil, err
 	}
-	const root, lock = "root.hcl", "providers.lock.hcl"
+	const root, lock = "root.hcl", lockName
 	file, err := uncached(container).
 		WithFile(tofuProgram, tofu.File(tofuProgram)).
 		WithMountedDirectory(layersMount, dag.Directory().WithFile(root, layers.File(root))).

@@ -9,9 +9,11 @@ import (
 )
 
 // Places in the stand-in of OpenTofu's image, which the image itself does not
-// have: there the tools download what they need.
+// have: there steps of their own download what is needed.
 const (
-	providersFolder   = "/usr/share/terraform/plugins" // OpenTofu looks here before it asks a registry
+	providersFolder   = "/usr/share/terraform/plugins"  // OpenTofu looks here before it asks a registry
+	providersLock     = "/usr/share/castle/" + lockName // of those that were downloaded
+	lockName          = "providers.lock.hcl"
 	chartSources      = "/usr/share/castle/tools"
 	terragruntProgram = "/usr/local/bin/terragrunt"
 	tofuProgram       = "/usr/local/bin/tofu"
@@ -56,12 +58,40 @@ func (m *Castle) withLayerTools(ctx context.Context, container *dagger.Container
 	}
 	if has {
 		tools = tools.WithDirectory(providersFolder, image.Directory(providersFolder))
+	} else {
+		fetched, err := m.fetchProviders(ctx, image, layers)
+		if err != nil {
+			return nil, err
+		}
+		tools = tools.WithDirectory(providersFolder, fetched.Directory("plugins")).WithFile(providersLock, fetched.File(lockName))
 	}
 	charts, err := m.charts(ctx, image, layers)
 	if err != nil {
 		return nil, err
 	}
 	return container.WithDirectory("/", tools).WithMountedDirectory(chartsFolder, charts), nil
+}
+
+// fetchProviders downloads what the layers pin, once for each list of versions
+// and hashes: no call asks a registry again, and none on the way out.
+func (m *Castle) fetchProviders(ctx context.Context, tofu *dagger.Container, layers *dagger.Directory) (*dagger.Directory, error) {
+	container, err := m.container(clusterProgram)
+	if err != nil {
+		return nil, err
+	}
+	pins := dag.Directory().WithFile("root.hcl", layers.File("root.hcl"))
+	if has, err := layers.Exists(ctx, lockName); err != nil {
+		return nil, err
+	} else if has {
+		pins = pins.WithFile(lockName, layers.File(lockName))
+	}
+	folder, err := container.
+		WithFile(tofuProgram, tofu.File(tofuProgram)).
+		WithMountedDirectory(layersMount, pins).
+		WithExec([]string{clusterProgram, "providers", "--layers=" + layersMount, "--out=" + made}).
+		Directory(made).
+		Sync(ctx)
+	return folder, plain(err)
 }
 
 // fetchTerragrunt is the release for the engine's architecture. A file with

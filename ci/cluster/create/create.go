@@ -11,6 +11,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/restart"
@@ -35,6 +36,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	}
 	return cluster.Execute(ctx, "create", func(ctx context.Context, record *run.Record) error {
 		if err := charts.CheckDownloads(cluster.Tools.Charts, cluster.State); err != nil {
+			return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
+		}
+		if err := providers.CheckFetched(cluster.Tools.Providers, cluster.Layers, cluster.State); err != nil {
 			return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
 		}
 		access, err := cluster.SecretsLayer(ctx, record, true, func(ctx context.Context, values func() *secrets.Values) error {

@@ -22,6 +22,7 @@ type Tools struct {
 	Terragrunt string // "terragrunt"
 	Tofu       string // OpenTofu; Terraform has no state encryption and is refused by the states
 	Charts     string // folder with the charts that the layers install
+	Providers  string // the lock file of the providers that were downloaded beforehand; need not be there
 }
 
 // Cluster is a described cluster, and what is needed to work on it.

@@ -58,6 +58,22 @@ func newPinProvidersCommand() *cobra.Command {
 	return command
 }
 
+func newProvidersCommand() *cobra.Command {
+	var layers, tofu, out string
+	command := cli.Hidden(&cobra.Command{
+		Use:   "providers",
+		Short: "Download the layers' providers into a folder",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return providers.Fetch(cmd.Context(), tofu, layers, out) },
+	})
+	flags := command.Flags()
+	flags.StringVar(&layers, "layers", "terragrunt", "the folder with root.hcl")
+	flags.StringVar(&tofu, "tofu-program", "tofu", "OpenTofu's name or path")
+	flags.StringVar(&out, "out", "", "the folder that gets the providers and their lock file")
+	cli.Require(command, "out")
+	return command
+}
+
 func newChartsCommand() *cobra.Command {
 	var layers, tools, out string
 	command := cli.Hidden(&cobra.Command{

@@ -44,6 +44,7 @@ func (c *clusterFlags) add(command *cobra.Command) {
 	flags.BoolVar(&c.cluster.LocalStates, "local-states", false, "accept that a real cluster's states are in that folder alone (state.backend: local)")
 	flags.BoolVar(&c.cluster.Scaled, "scaled", false, "the sandbox's delays are not a homelab's: compare nothing with the record")
 	flags.StringVar(&c.cluster.Tools.Charts, "charts", "/usr/share/castle/charts", "the folder with the charts")
+	flags.StringVar(&c.cluster.Tools.Providers, "providers", "/usr/share/castle/providers.lock.hcl", "the lock file of providers that were downloaded beforehand")
 	flags.StringVar(&c.cluster.Tools.Terragrunt, "terragrunt-program", "terragrunt", "Terragrunt's name or path")
 	flags.StringVar(&c.cluster.Tools.Tofu, "tofu-program", "tofu", "OpenTofu's name or path")
 }

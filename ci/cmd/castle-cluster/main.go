@@ -28,6 +28,6 @@ func main() {
 		c.add(verb)
 	}
 	root := cli.Root("castle-cluster", "Create, plan, inspect and destroy a cluster; the commands run inside castle's containers", verbs...)
-	root.AddCommand(newRolloutCommand(), newReachCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPinChartsCommand(), newPinProvidersCommand(), newNewClusterCommand(), newPostrenderCommand())
+	root.AddCommand(newRolloutCommand(), newReachCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPinChartsCommand(), newPinProvidersCommand(), newProvidersCommand(), newNewClusterCommand(), newPostrenderCommand())
 	cli.Main(root, tracing.Start)
 }

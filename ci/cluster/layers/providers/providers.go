@@ -25,6 +25,9 @@ const File = "providers.lock.hcl"
 // LockFile is OpenTofu's, in the folder that it runs in.
 const LockFile = ".terraform.lock.hcl"
 
+// FetchedFolder holds the providers that Fetch has downloaded.
+const FetchedFolder = "plugins"
+
 // notesFolder is where entries are kept, in the folder of the states: ADDRESS/VERSION.hcl.
 const notesFolder = "providers"
 
@@ -110,11 +113,37 @@ func Note(lockFile, states string) error {
 	if err != nil {
 		return err
 	}
-	for address, versions := range found {
+	for address := range found {
+		if isFile(address) {
+			delete(found, address)
+		}
+	}
+	return found.note(states)
+}
+
+// CheckFetched compares what Fetch has downloaded, by its lock file, with what this cluster first used, and keeps what is new. What the
+// repository's file in the folder terragrunt has hashes for was compared with them before it was unpacked. No lock file: the
+// providers came with the tools.
+func CheckFetched(lockFile, terragrunt, states string) error {
+	found, err := read(lockFile)
+	if err != nil {
+		return err
+	}
+	known, err := read(filepath.Join(terragrunt, File))
+	if err != nil {
+		return err
+	}
+	for address, versions := range known {
+		for version := range versions {
+			delete(found[address], version)
+		}
+	}
+	return found.note(states)
+}
+
+func (l Locks) note(states string) error {
+	for address, versions := range l {
 		for version, entry := range versions {
-			if isFile(address) {
-				continue
-			}
 			file := filepath.Join(states, notesFolder, filepath.FromSlash(address), version+".hcl")
 			noted, err := read(file)
 			if err != nil {
