@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,56 +165,158 @@ func (all Entries) known() string {
 // record is one commit of the log that changed the file.
 type record struct {
 	Entry
+	parents          []string
 	oldBlob, newBlob string // empty where the file was not there
 }
 
 // logFormat begins each commit with a NUL and puts one after each field; what follows the last is the line of --raw.
 // Neither names nor messages can hold a NUL.
 const (
-	logFormat = "%x00%H%x00%ct%x00%an%x00%ae%x00%s" +
-		"%x00%(trailers:key=" + trailerAction + ",valueonly,separator=%x20)" +
-		"%x00%(trailers:key=" + trailerCommit + ",valueonly,separator=%x20)" +
-		"%x00%(trailers:key=" + trailerRepository + ",valueonly,separator=%x20)" +
-		"%x00%(trailers:key=" + trailerDigest + ",valueonly,separator=%x20)%x00"
-	logFields = 10 // those nine and the line of --raw
+	logFormat = "%x00%H%x00%P%x00%ct%x00%an%x00%ae%x00%s%x00%B%x00"
+	logFields = 8 // those seven and the line of --raw
 )
+
+// trailerLine is one of castle's lines in a message. Git itself reads trailers from the last paragraph alone, which GitHub does
+// not leave the last: a squashed pull request may have Co-authored-by in a paragraph behind it, lines that end in CR where its
+// text was edited in a browser, and several messages below each other.
+var trailerLine = regexp.MustCompile(`(?m)^(` + strings.Join([]string{trailerAction, trailerCommit, trailerRepository, trailerDigest}, "|") + `): *([^\r\n]*?)[ \t\r]*$`)
+
+// readTrailers takes an entry's trailers from the message of its commit. Where a message has several, as that of squashed
+// commits does, the last ones hold: what came later replaced what came before.
+func (e *Entry) readTrailers(message string) {
+	for _, found := range trailerLine.FindAllStringSubmatch(message, -1) {
+		switch value := found[2]; found[1] {
+		case trailerAction:
+			// Each message of ours begins with it, and what another one said before is not this one's.
+			e.Action, e.SourceCommit, e.SourceRepository, e.Digest = Action(value), "", "", ""
+		case trailerCommit:
+			e.SourceCommit = value
+		case trailerRepository:
+			e.SourceRepository = value
+		case trailerDigest:
+			e.Digest = value
+		}
+	}
+}
 
 // prefetch gets many objects at once before they are read.
 type prefetch func(ctx context.Context, blobs []string) error
 
 // entries are the commits of a range that changed the reference, newest first, at most limit unless that is 0. Without a
 // prefetch the manifests should be here already; git gets what is not.
+//
+// What was merged stands once, as the merge, since that is the commit that Flux got; what it published, its merged commit says.
 func (w *workspace) entries(ctx context.Context, revisions string, selector manifest.Selector, limit int, get prefetch) (Entries, error) {
 	records, err := w.log(ctx, revisions)
 	if err != nil {
 		return nil, err
 	}
 	references := map[string]manifest.Reference{"": {}} // by blob
-	var entries Entries
+	var changed []*record
+	merges := false
 	const batch = 64 // manifests per request to the remote
 	for start := 0; start < len(records); start += batch {
 		part := records[start:min(start+batch, len(records))]
 		if err := w.resolve(ctx, part, selector, references, get); err != nil {
 			return nil, err
 		}
-		for _, r := range part {
+		for i := range part {
+			r := &part[i]
 			r.Old, r.New = references[r.oldBlob], references[r.newBlob]
-			if r.Old == r.New {
-				continue
-			}
-			entries = append(entries, r.Entry)
-			if limit > 0 && len(entries) == limit {
-				return entries, nil
+			if r.Old != r.New {
+				changed = append(changed, r)
+				merges = merges || len(r.parents) > 1
 			}
 		}
+		// A merge's commits may be in the next batch.
+		if limit > 0 && len(changed) >= limit && !merges {
+			break
+		}
+	}
+	if merges {
+		if changed, err = w.attribute(ctx, revisions, changed); err != nil {
+			return nil, err
+		}
+	}
+	var entries Entries
+	for _, r := range changed {
+		if limit > 0 && len(entries) == limit {
+			break
+		}
+		entries = append(entries, r.Entry)
 	}
 	return entries, nil
 }
 
+// attribute makes one record of each merge and the commit whose reference it brought: where and when the branch got it the
+// merge tells, what it is the commit. A merge that is none of the branch's own, as one of main into a pull request, brought
+// nothing to the branch and is left out.
+func (w *workspace) attribute(ctx context.Context, revisions string, changed []*record) ([]*record, error) {
+	listed, err := w.git.Run(ctx, "rev-list", "--first-parent", revisions)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]bool{}
+	for line := range strings.Lines(listed) {
+		own[strings.TrimSpace(line)] = true
+	}
+	dropped := map[*record]bool{}
+	for i, merge := range changed {
+		if len(merge.parents) < 2 || dropped[merge] {
+			continue
+		}
+		brought, err := w.brought(ctx, merge, changed[i+1:])
+		if err != nil {
+			return nil, err
+		}
+		if brought == nil { // decided in the merge itself
+			continue
+		}
+		if !own[merge.Commit] {
+			dropped[merge] = true
+			continue
+		}
+		if merge.Action == "" {
+			merge.Action, merge.SourceCommit = brought.Action, brought.SourceCommit
+			merge.SourceRepository, merge.Digest = brought.SourceRepository, brought.Digest
+		}
+		dropped[brought] = true
+	}
+	return slices.DeleteFunc(changed, func(r *record) bool { return dropped[r] }), nil
+}
+
+// brought is the newest of the older records that came by a merge and says what the merge says; nil where there is none.
+func (w *workspace) brought(ctx context.Context, merge *record, older []*record) (*record, error) {
+	var side map[string]bool
+	for _, r := range older {
+		if r.New != merge.New {
+			continue
+		}
+		if slices.Contains(merge.parents[1:], r.Commit) { // the usual pull request: one commit
+			return r, nil
+		}
+		if side == nil {
+			side = map[string]bool{}
+			listed, err := w.git.Run(ctx, append([]string{"rev-list", "^" + merge.parents[0]}, merge.parents[1:]...)...)
+			if err != nil {
+				return nil, err
+			}
+			for line := range strings.Lines(listed) {
+				side[strings.TrimSpace(line)] = true
+			}
+		}
+		if side[r.Commit] {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
 // log lists the commits of a range that changed the file, newest first.
 func (w *workspace) log(ctx context.Context, revisions string) ([]record, error) {
-	// A merge that is more than the sum of its parents is compared with the branch it was merged into.
-	out, err := w.git.Run(ctx, "--literal-pathspecs", "log", "--date-order", "--diff-merges=first-parent", "--raw", "--no-abbrev",
+	// Both sides of a merge are looked at, and the merge too where it changed the branch that it was merged into; it is
+	// compared with that. Without --full-history, git shows one side of a merge that took the file from it whole.
+	out, err := w.git.Run(ctx, "--literal-pathspecs", "log", "--date-order", "--full-history", "--show-pulls", "--diff-merges=first-parent", "--raw", "--no-abbrev",
 		"--no-renames", "--format="+logFormat, revisions, "--", w.path)
 	if err != nil || out == "" {
 		return nil, err
@@ -224,21 +327,22 @@ func (w *workspace) log(ctx context.Context, revisions string) ([]record, error)
 	}
 	var records []record
 	for ; len(fields) > 0; fields = fields[logFields:] {
-		seconds, err := strconv.ParseInt(fields[1], 10, 64)
+		seconds, err := strconv.ParseInt(fields[2], 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("git log: time of commit %s: %w", fields[0], err)
 		}
-		raw := strings.Fields(fields[9]) // ":100644 100644 old new M path"
+		raw := strings.Fields(fields[7]) // ":100644 100644 old new M path"
 		if len(raw) < 5 {
 			continue
 		}
-		records = append(records, record{
+		r := record{
 			Entry: Entry{
-				Commit: fields[0], Time: time.Unix(seconds, 0).UTC(), Author: fields[2], Email: fields[3], Subject: fields[4],
-				Action: Action(fields[5]), SourceCommit: fields[6], SourceRepository: fields[7], Digest: fields[8],
+				Commit: fields[0], Time: time.Unix(seconds, 0).UTC(), Author: fields[3], Email: fields[4], Subject: fields[5],
 			},
-			oldBlob: blobName(raw[2]), newBlob: blobName(raw[3]),
-		})
+			parents: strings.Fields(fields[1]), oldBlob: blobName(raw[2]), newBlob: blobName(raw[3]),
+		}
+		r.readTrailers(fields[6])
+		records = append(records, r)
 	}
 	return records, nil
 }
