@@ -118,6 +118,10 @@ type gitCommit struct {
 	pinDigest, dryRun       bool
 	authorName, authorEmail string
 	signingKey              *dagger.Secret
+
+	pullRequest  bool
+	githubAPI    string
+	mergeTimeout string // empty: the merge is not waited for
 }
 
 // attach gives a container the signing key and returns it with the flags of
@@ -130,6 +134,10 @@ func (c gitCommit) attach(container *dagger.Container) (*dagger.Container, []str
 	}
 	if c.dryRun {
 		flags = append(flags, "--dry-run")
+	}
+	if c.pullRequest {
+		flags = append(flags, "--pull-request")
+		flags = append(flags, given(flag{"github-api", c.githubAPI}, flag{"merge-timeout", c.mergeTimeout})...)
 	}
 	if c.signingKey != nil {
 		const file = "/run/castle/signing-key"

@@ -102,6 +102,20 @@ func (m *Castle) PublishBlog(
 	// request.
 	// +optional
 	pushBranch string,
+	// Open a pull request on GitHub for the change instead of pushing it to the
+	// branch that Flux follows, or go on with the one that is open. Its branch is
+	// --push-branch, else one of castle's own. With --wait, its merge is waited
+	// for, and then the rollout. The --git-token needs contents and pull requests,
+	// read and write.
+	// +optional
+	pullRequest bool,
+	// The address of GitHub's API, where the GitOps repository is not on
+	// github.com (https://github.example.org/api/v3/).
+	// +optional
+	githubApi string,
+	// How long --wait waits for the merge of the pull request, such as 2h.
+	// +default="30m"
+	mergeTimeout string,
 	// Write the digest beside the tag, so that the manifest names these very
 	// bytes.
 	// +optional
@@ -206,7 +220,7 @@ func (m *Castle) PublishBlog(
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
 		Publish(ctx, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
-			dryRun, rebuild, pushBranch, sign, sbom, cosignKey, cosignPassword, format)
+			dryRun, rebuild, pushBranch, pullRequest, githubApi, mergeTimeout, sign, sbom, cosignKey, cosignPassword, format)
 }
 
 // Publish builds the site at a clean commit, pushes its image, and points the
@@ -242,6 +256,15 @@ func (s *Site) Publish(
 	// Push the manifest's change to this branch instead.
 	// +optional
 	pushBranch string,
+	// Open a pull request for the change.
+	// +optional
+	pullRequest bool,
+	// The address of GitHub's API, where it is not github.com's.
+	// +optional
+	githubApi string,
+	// How long --wait waits for the merge.
+	// +default="30m"
+	mergeTimeout string,
 	// Sign the image, before the manifest names it.
 	// +optional
 	sign bool,
@@ -263,9 +286,10 @@ func (s *Site) Publish(
 		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		source: fluxSource, kustomization: fluxKustomization,
 	}
-	if err := r.check(dryRun, pushBranch); err != nil {
+	if err := r.check(dryRun); err != nil {
 		return "", err
 	}
+	s = s.proposing(pullRequest, githubApi)
 	b := blog{castle: s.Castle, source: s.Source, use: toPublish, timer: newTimer()}
 	b.timer.alone = true
 	if dryRun {
@@ -285,6 +309,9 @@ func (s *Site) Publish(
 	}
 	at, err := s.settings(ctx, need)
 	if err != nil {
+		return "", err
+	}
+	if _, err := r.proposed(s.commit(at, pushBranch, dryRun), mergeTimeout); err != nil {
 		return "", err
 	}
 	b.path, b.headers, b.asked = at.Path, at.Headers, at.hugo()
@@ -321,10 +348,14 @@ func (s *Site) Publish(
 		return "", err
 	}
 
+	commit, err := r.proposed(s.commit(g.settings, pushBranch, dryRun), mergeTimeout) // the cluster's own repository may be another
+	if err != nil {
+		return "", err
+	}
 	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix,
 		fmt.Sprintf("--rebuild=%t", rebuild)},
 		b.timer.all(), g.flags(), signed.flags())
-	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), s.commit(g.settings, pushBranch, dryRun), format, func(container *dagger.Container) *dagger.Container {
+	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), commit, format, func(container *dagger.Container) *dagger.Container {
 		return container.
 			WithMountedFile("/commit.json", export.file).
 			WithMountedFile("/headers.json", built.headers).

@@ -66,6 +66,20 @@ func (m *Castle) RollbackBlog(
 	// request.
 	// +optional
 	pushBranch string,
+	// Open a pull request on GitHub for the change instead of pushing it to the
+	// branch that Flux follows, or go on with the one that is open. Its branch is
+	// --push-branch, else one of castle's own. With --wait, its merge is waited
+	// for, and then the rollout. The --git-token needs contents and pull requests,
+	// read and write.
+	// +optional
+	pullRequest bool,
+	// The address of GitHub's API, where the GitOps repository is not on
+	// github.com (https://github.example.org/api/v3/).
+	// +optional
+	githubApi string,
+	// How long --wait waits for the merge of the pull request, such as 2h.
+	// +default="30m"
+	mergeTimeout string,
 	// Write the digest beside the tag.
 	// +optional
 	pinDigest bool,
@@ -136,7 +150,7 @@ func (m *Castle) RollbackBlog(
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, nil, gitopsService).
 		Rollback(ctx, to, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
-			dryRun, pushBranch, format)
+			dryRun, pushBranch, pullRequest, githubApi, mergeTimeout, format)
 }
 
 // Rollback points the GitOps manifest at an image that was published before, as
@@ -172,6 +186,15 @@ func (s *Site) Rollback(
 	// Push the manifest's change to this branch instead.
 	// +optional
 	pushBranch string,
+	// Open a pull request for the change.
+	// +optional
+	pullRequest bool,
+	// The address of GitHub's API, where it is not github.com's.
+	// +optional
+	githubApi string,
+	// How long --wait waits for the merge.
+	// +default="30m"
+	mergeTimeout string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
@@ -181,9 +204,10 @@ func (s *Site) Rollback(
 		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		source: fluxSource, kustomization: fluxKustomization,
 	}
-	if err := r.check(dryRun, pushBranch); err != nil {
+	if err := r.check(dryRun); err != nil {
 		return "", err
 	}
+	s = s.proposing(pullRequest, githubApi)
 	if err := r.describe(ctx); err != nil {
 		return "", err
 	}
@@ -191,11 +215,15 @@ func (s *Site) Rollback(
 	if err != nil {
 		return "", err
 	}
+	commit, err := r.proposed(s.commit(g.settings, pushBranch, dryRun), mergeTimeout)
+	if err != nil {
+		return "", err
+	}
 	r.deployment = g.Deployment
 	if err := r.reach(ctx); err != nil {
 		return "", err
 	}
-	return s.onManifest(ctx, g, append([]string{"rollback", "--to=" + to}, g.flags()...), &r, s.registry(g.settings), s.commit(g.settings, pushBranch, dryRun), format)
+	return s.onManifest(ctx, g, append([]string{"rollback", "--to=" + to}, g.flags()...), &r, s.registry(g.settings), commit, format)
 }
 
 // History lists what was published when, newest first, as the GitOps

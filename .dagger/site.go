@@ -183,6 +183,8 @@ type settings struct {
 	GitOpsBranch string `json:"gitopsBranch"`
 	AuthorName   string `json:"authorName"`
 	AuthorEmail  string `json:"authorEmail"`
+	PullRequest  bool   `json:"pullRequest"`
+	GitHubAPI    string `json:"githubAPI"`
 
 	RegistryUsername string `json:"registryUsername"`
 
@@ -282,7 +284,18 @@ func (s *Site) commit(at *settings, pushBranch string, dryRun bool) gitCommit {
 	return gitCommit{
 		pushBranch: pushBranch, pinDigest: at.PinDigest, dryRun: dryRun,
 		authorName: at.AuthorName, authorEmail: at.AuthorEmail, signingKey: s.SigningKey,
+		pullRequest: at.PullRequest, githubAPI: at.GitHubAPI,
 	}
+}
+
+// proposing adds to what the call gives itself whether it wants a pull request.
+func (s *Site) proposing(pullRequest bool, githubAPI string) *Site {
+	own := *s
+	own.Given = append(slices.Clone(s.Given), given(flag{"github-api", githubAPI})...)
+	if pullRequest {
+		own.Given = append(own.Given, "--pull-request")
+	}
+	return &own
 }
 
 // goal is the site with what a named cluster is described with: its GitOps

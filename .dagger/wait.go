@@ -76,7 +76,7 @@ func (m *Castle) WaitBlog(
 		castle: m, wait: true, timeout: timeout, cluster: m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig: kubeconfig,
 		deployment: deployment, source: fluxSource, kustomization: fluxKustomization,
 	}
-	if err := r.check(false, ""); err != nil {
+	if err := r.check(false); err != nil {
 		return "", err
 	}
 	if err := r.describe(ctx); err != nil {
@@ -109,10 +109,10 @@ type rollout struct {
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 // check refuses, before anything is built, what could not be waited for.
-func (r *rollout) check(dryRun bool, pushBranch string) error {
+func (r *rollout) check(dryRun bool) error {
 	switch {
-	case r.wait && (dryRun || pushBranch != ""):
-		return errors.New("--wait waits for what Flux rolls out: it goes neither with --dry-run nor with --push-branch")
+	case r.wait && dryRun:
+		return errors.New("--wait waits for what Flux rolls out: it does not go with --dry-run")
 	case r.kubeconfig != nil && r.cluster != nil:
 		return errors.New("--cluster and --kubeconfig are two ways to a cluster: give one")
 	case !r.wait && r.kubeconfig != nil:
@@ -133,6 +133,25 @@ func (r *rollout) check(dryRun bool, pushBranch string) error {
 		}
 	}
 	return nil
+}
+
+// proposed is how the change is committed, with the wait for its merge where the
+// rollout is waited for.
+func (r *rollout) proposed(commit gitCommit, mergeTimeout string) (gitCommit, error) {
+	if !r.wait {
+		return commit, nil
+	}
+	if !commit.pullRequest {
+		if commit.pushBranch != "" {
+			return commit, errors.New("--wait waits for what Flux rolls out: with --push-branch it needs --pull-request, whose merge it can wait for")
+		}
+		return commit, nil
+	}
+	if timeout, err := time.ParseDuration(mergeTimeout); err != nil || timeout <= 0 {
+		return commit, fmt.Errorf("--merge-timeout %q is no time to wait: want one such as 30m or 2h", mergeTimeout)
+	}
+	commit.mergeTimeout = mergeTimeout
+	return commit, nil
 }
 
 // describe finds the cluster that is named, if any.

@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/publish/imagepush"
 	"tazlab.net/castle/ci/publish/imagesbom"
 	"tazlab.net/castle/ci/publish/imagesign"
+	"tazlab.net/castle/ci/publish/pullrequest"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/worktree"
@@ -37,6 +38,8 @@ type Options struct {
 	// Repository and Update address the manifest; the update's image and source are set from the above.
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
+	// PullRequest says whether the change is proposed instead of pushed.
+	PullRequest pullrequest.Options
 	// Headers are those that the image sends, for the report; nil: not told.
 	Headers *report.Headers
 	// Signer signs the image, unless it has this key's signature already; nil: it is not signed.
@@ -75,6 +78,9 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	}
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
+	if err := o.PullRequest.Check(ctx, o.Repository); err != nil {
+		return result, fmt.Errorf("nothing is changed yet: %w", err)
+	}
 	err = result.Step(ctx, "push the image", func(ctx context.Context) error {
 		pushed, err := o.push(ctx, reference)
 		result.Image.Digest, result.Image.AlreadyThere = pushed.Digest, pushed.AlreadyThere
@@ -107,11 +113,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	update.Because = result.Image.Rebuild.Sentence()
 	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
 	update.DryRun = o.DryRun
-	err = result.Step(ctx, "update the manifest", func(ctx context.Context) error {
-		updated, err := gitops.Update(ctx, o.Repository, update)
-		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
-		return err
-	})
+	err = o.PullRequest.Update(ctx, o.Repository, update, &result)
 	if err != nil && o.DryRun {
 		return result, fmt.Errorf("update the manifest: %w", err)
 	}

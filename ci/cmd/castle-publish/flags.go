@@ -11,6 +11,7 @@ import (
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/pullrequest"
 )
 
 // The environment variables that secrets come in by. A flag would show them in the list of processes and in the
@@ -78,6 +79,14 @@ func startForwards(ctx context.Context, specs []string) (stop func(), err error)
 		}
 	}
 	return forward.Start(ctx, rules...)
+}
+
+// addPullRequestFlags adds those of every command that may propose its change.
+func addPullRequestFlags(command *cobra.Command, options *pullrequest.Options) {
+	flags := command.Flags()
+	flags.BoolVar(&options.Use, "pull-request", false, "open a pull request on GitHub instead of pushing to the branch that Flux follows")
+	flags.StringVar(&options.API, "github-api", "", "the address of GitHub's API, where the repository is not on github.com (https://HOST/api/v3/)")
+	flags.DurationVar(&options.Wait, "merge-timeout", 0, "how long to wait for the pull request's merge; 0: not at all")
 }
 
 // addCommitFlags adds those of every command that commits to the repository.

@@ -36,6 +36,7 @@ func newRollbackCommand() *cobra.Command {
 	}
 	manifest.add(command)
 	addCommitFlags(command, &manifest.update)
+	addPullRequestFlags(command, &options.PullRequest)
 	command.Flags().StringVar(&options.To, "to", "", "the source commit to go back to, one of its rebuilds (1a2b3c4-r2), or a tag")
 	cli.Require(command, "to")
 	addRegistryFlags(command, &options.Registry)

@@ -69,6 +69,7 @@ func newPublishCommand() *cobra.Command {
 	}
 	manifest.add(command)
 	addCommitFlags(command, &manifest.update)
+	addPullRequestFlags(command, &options.PullRequest)
 	flags := command.Flags()
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.StringVar(&options.Layout, "layout", "", "the image's OCI layout")

@@ -54,6 +54,7 @@ func newSettingsCommand() *cobra.Command {
 		{&flags.Resource, "resource", "the resource that is meant (Kind/name)"},
 		{&flags.Deployment, "deployment", "the Deployment that is waited for (namespace/name)"},
 		{&flags.RegistryUsername, "registry-username", "the user name for the registry"},
+		{&flags.GitHubAPI, "github-api", "the address of GitHub's API"},
 		{&cluster.GitOpsURL, "cluster-gitops-url", "the GitOps repository of the named cluster"},
 		{&cluster.GitOpsBranch, "cluster-gitops-branch", "its branch"},
 		{&cluster.Registry, "cluster-registry", "the named cluster's own registry"},
@@ -63,6 +64,7 @@ func newSettingsCommand() *cobra.Command {
 	set.StringArrayVar(&flags.Platforms, "platform", nil, "a platform to publish for; several times")
 	set.IntVar(&flags.Port, "port", 0, "the port that nginx listens on")
 	set.BoolVar(&flags.PinDigest, "pin-digest", false, "write the digest beside the tag")
+	set.BoolVar(&flags.PullRequest, "pull-request", false, "open a pull request instead of pushing")
 	cli.Require(command, "folder")
 	return command
 }

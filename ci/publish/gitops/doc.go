@@ -1,6 +1,7 @@
 // Package gitops points one image reference of a GitOps repository at another image by a pushed commit, and reads from
-// the same repository what was published when; it never forces a push, never changes a byte beside the reference, never
-// looks into a registry, and never lets a credential out of git's environment.
+// the same repository what was published when; it forces a push only to the branch of a pull request that holds nobody
+// else's commits, never changes a byte beside the reference, never looks into a registry, and never lets a credential out
+// of git's environment.
 //
 // An update works on a bare, partial clone in a temporary folder: the tip of the branch with its trees, and the one
 // manifest. The commit is made of objects, without a working tree, so that neither the size of the repository nor line

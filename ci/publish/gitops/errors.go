@@ -71,7 +71,7 @@ var fixes = []struct {
 	kind error
 	fix  string
 }{
-	{git.ErrProtectedBranch, "push to a branch of its own and open a pull request, or let the owner of the credentials bypass the rule"},
+	{git.ErrProtectedBranch, "open a pull request (--pull-request does it on GitHub, else push to a --push-branch), or let the owner of the credentials bypass the rule"},
 	{git.ErrRejected, "ask who runs the repository which rule or hook refused it"},
 	{git.ErrUnauthorized, "give a token that is valid and not expired, or for ssh an agent that holds the key"},
 	{git.ErrForbidden, "give the token write access to this repository (on GitHub: contents, read and write)"},

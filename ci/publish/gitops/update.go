@@ -52,6 +52,9 @@ type UpdateRequest struct {
 	// PushBranch gets the commit instead of the repository's branch, to open a pull request from. Where it exists already,
 	// the commit goes on top of it. One name per published image keeps each pull request to one line.
 	PushBranch string
+	// Propose makes PushBranch that of a pull request: one commit on top of the repository's branch, made anew when that has
+	// moved. A branch that holds anybody else's commits is ErrForeign.
+	Propose bool
 	// DryRun does everything but commit and push.
 	DryRun bool
 	// Patience is how long to go on when others push to the same branch; zero means DefaultPatience.
@@ -68,6 +71,8 @@ type UpdateResult struct {
 	Commit string
 	// Branch is where Commit is.
 	Branch string
+	// Message is the commit's, where it was proposed.
+	Message string
 	// Change has the reference before and after, and the line that changed.
 	Change manifest.Change
 	// Attempts counts the pushes, or is 1 where none was needed. Above 1, others were faster.
@@ -130,6 +135,9 @@ func (r UpdateRequest) normalize() (UpdateRequest, error) {
 		if err := git.CheckBranch(r.PushBranch); err != nil {
 			return r, invalid("%w", err)
 		}
+	}
+	if r.Propose && r.PushBranch == "" {
+		return r, invalid("a pull request needs a branch of its own")
 	}
 	return r, nil
 }
@@ -220,6 +228,13 @@ func (u *updater) attempt(ctx context.Context) error {
 		return err
 	}
 	u.result.Branch = u.repository.Branch
+	if u.request.Propose && u.target == u.repository.Branch {
+		return fmt.Errorf("%w: a pull request into %s cannot be opened from %[2]s itself; give another --push-branch", ErrRequest, u.target)
+	}
+	if u.request.Propose && edit.change.Changed {
+		u.result.Change, u.result.Changed, u.result.Commit = edit.change, true, ""
+		return u.propose(ctx, edit)
+	}
 
 	if u.target != u.repository.Branch && edit.change.Changed {
 		u.result.Branch = u.target

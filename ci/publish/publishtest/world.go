@@ -80,7 +80,7 @@ spec:
 	w.gitURL = serve(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.note("git " + r.Method + " " + r.URL.RequestURI())
 		repositories.ServeHTTP(rw, r)
-	})) + "/tazlab-k8s.git"
+	})) + "/me/tazlab-k8s.git"
 	return w
 }
 
@@ -125,7 +125,7 @@ func (w *World) TakeEvents() []string {
 }
 
 // Bare is the GitOps repository's folder.
-func (w *World) Bare() string { return filepath.Join(w.GitDir, "tazlab-k8s.git") }
+func (w *World) Bare() string { return filepath.Join(w.GitDir, "me", "tazlab-k8s.git") }
 
 // Image is the image's repository.
 func (w *World) Image() string { return w.RegistryHost + "/me/blog" }

@@ -77,6 +77,8 @@ type GitOps struct {
 	Old      string `json:"old,omitempty"`
 	New      string `json:"new,omitempty"`
 	Attempts int    `json:"attempts"`
+	// PullRequest is there where the change was proposed by one; Branch and Commit are its own until it is merged.
+	PullRequest *PullRequest `json:"pullRequest,omitempty"`
 	// Image is what the manifest names then, Resource where, and At when it did.
 	Image    string    `json:"image,omitempty"`
 	Resource Resource  `json:"resource,omitzero"`
@@ -148,6 +150,8 @@ func (r Result) outcome() string {
 		return "Dry run: nothing was pushed. This would be the change"
 	case r.DryRun:
 		return "Dry run: nothing was pushed, and the manifest names this image already"
+	case r.GitOps.PullRequest != nil && !r.GitOps.PullRequest.Merged && r.GitOps.Changed:
+		return "A pull request is open; nothing is rolled out before it is merged"
 	case r.Rollback && !r.Changed:
 		return "Nothing to do: the manifest names this image already"
 	case r.Rollback:
@@ -193,6 +197,9 @@ func (r Result) rows() []row {
 			commit += fmt.Sprintf(" (pushed at attempt %d, others were faster)", r.GitOps.Attempts)
 		}
 		rows = append(rows, row{"gitops commit", commit})
+	}
+	if r.GitOps.PullRequest != nil {
+		rows = append(rows, row{"pull request", r.GitOps.PullRequest.words()})
 	}
 	if r.Hugo.Version != "" {
 		rows = append(rows, row{"hugo", r.Hugo.Version + ", from " + r.Hugo.From})

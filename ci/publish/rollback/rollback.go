@@ -11,6 +11,7 @@ import (
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
+	"tazlab.net/castle/ci/publish/pullrequest"
 	"tazlab.net/castle/ci/publish/report"
 )
 
@@ -25,6 +26,8 @@ type Options struct {
 	// Repository and Update address the manifest.
 	Repository gitops.Repository
 	Update     gitops.UpdateRequest
+	// PullRequest says whether the change is proposed instead of pushed.
+	PullRequest pullrequest.Options
 }
 
 // Run rolls back. The result is complete only without an error.
@@ -34,6 +37,9 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	result = report.Result{Rollback: true, DryRun: o.Update.DryRun}
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
+	if err := o.PullRequest.Check(ctx, o.Repository); err != nil {
+		return result, fmt.Errorf("nothing is changed yet: %w", err)
+	}
 	var earlier gitops.Entry
 	err = result.Step(ctx, "read the history", func(ctx context.Context) error {
 		entries, err := gitops.History(ctx, o.Repository, o.Update.Path, o.Update.Selector, 0)
@@ -81,11 +87,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	if earlier.SourceCommit == "" {
 		result.Source.Commit = earlier.Source()
 	}
-	err = result.Step(ctx, "update the manifest", func(ctx context.Context) error {
-		updated, err := gitops.Update(ctx, o.Repository, update)
-		result.GitOps = report.GitOpsOf(o.Repository, update.Path, updated)
-		return err
-	})
+	err = o.PullRequest.Update(ctx, o.Repository, update, &result)
 	result.Changed = result.GitOps.Changed
 	return result, err
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/strictyaml"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
@@ -46,6 +47,10 @@ type GitOps struct {
 	Branch string `json:"branch"`
 	// The author of the commits that castle makes in it.
 	Author Author `json:"author"`
+	// Open a pull request on GitHub instead of pushing to the branch, as --pull-request does.
+	PullRequest bool `json:"pullRequest"`
+	// The address of GitHub's API, where the repository is on a GitHub of one's own.
+	GitHubAPI string `json:"githubAPI"`
 }
 
 // Author is the author of a commit.
@@ -97,6 +102,8 @@ var facts = strictyaml.Facts{
 	"gitops.author":       {Optional: true},
 	"gitops.author.name":  {Default: "castle"},
 	"gitops.author.email": {Default: "castle@localhost"},
+	"gitops.pullRequest":  {Default: false},
+	"gitops.githubAPI":    {Optional: true, Form: regexp.MustCompile(`^https://[^@?#]+$`), What: "the URL of an API without credentials, such as https://github.example.org/api/v3/"},
 	"registry":            {Optional: true},
 	"registry.username":   {Optional: true},
 	"knownHosts":          {Optional: true},
@@ -170,6 +177,9 @@ func (f *File) check(r *strictyaml.Reader) {
 		if err := git.CheckBranch(f.GitOps.Branch); err != nil {
 			r.Mistake("gitops.branch", "%v", err)
 		}
+	}
+	if at := "gitops.githubAPI"; r.Has(at) && !facts.Of(at).Form.MatchString(f.GitOps.GitHubAPI) {
+		r.Mistake(at, "%q is not %s", redact.URL(f.GitOps.GitHubAPI), facts.Of(at).What)
 	}
 	for i, line := range f.KnownHosts {
 		if _, _, _, _, rest, err := ssh.ParseKnownHosts([]byte(line)); err != nil || len(rest) > 0 {

@@ -57,6 +57,8 @@ type Settings struct {
 	GitOpsBranch string `json:"gitopsBranch"`
 	AuthorName   string `json:"authorName"`
 	AuthorEmail  string `json:"authorEmail"`
+	PullRequest  bool   `json:"pullRequest"`
+	GitHubAPI    string `json:"githubAPI"`
 
 	RegistryUsername string `json:"registryUsername"`
 
@@ -108,6 +110,13 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 		RegistryUsername: cmp.Or(flags.RegistryUsername, f.Registry.Username),
 
 		KnownHosts: f.KnownHosts,
+	}
+	// What castle.yaml says of its own repository is not true of another one, such as a sandbox's.
+	named := f.GitOps.URL != "" && s.GitOpsURL == f.GitOps.URL
+	s.PullRequest = flags.PullRequest || f.GitOps.PullRequest && named
+	s.GitHubAPI = flags.GitHubAPI
+	if named {
+		s.GitHubAPI = cmp.Or(flags.GitHubAPI, f.GitOps.GitHubAPI)
 	}
 	if len(flags.Platforms) > 0 {
 		s.Platforms = flags.Platforms
