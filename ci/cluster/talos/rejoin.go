@@ -53,7 +53,7 @@ func (f *founder) rejoin(ctx context.Context, views []view, quorum Quorum) error
 // anew takes a learner out of etcd, and its data off its machine, which restarts.
 func (f *founder) anew(ctx context.Context, n *node, member Member) error {
 	s := f.begin(StepRejoin, n.Name)
-	s.waiting("it was cut while it joined etcd, and joins anew")
+	s.waiting(n.Name + " was cut while it joined etcd, and joins anew")
 	if err := f.RemoveMember(ctx, member); err != nil {
 		return s.end("", err)
 	}
