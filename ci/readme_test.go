@@ -15,14 +15,14 @@ import (
 	"tazlab.net/castle/ci/test/calls"
 )
 
-// wrong is the section of README.md that quotes what castle says and tells what to type.
-const wrong = "## When it goes wrong\n"
+// wrong is the page that quotes what castle says and tells what to type.
+const wrong = "docs/troubleshooting.md"
 
 // quoted is code in Markdown.
 var quoted = regexp.MustCompile("`([^`]+)`")
 
 // Whoever looks a message up has it before them word for word.
-func TestWhatTheReadmeQuotesIsWhatCastleSays(t *testing.T) {
+func TestWhatTroubleshootingQuotesIsWhatCastleSays(t *testing.T) {
 	said := literals(t)
 	checked := 0
 	for row := range tableRows(t) {
@@ -37,13 +37,13 @@ func TestWhatTheReadmeQuotesIsWhatCastleSays(t *testing.T) {
 				}
 				checked++
 				if !strings.Contains(said, part) {
-					t.Errorf("README.md quotes %q, and no text of castle's has %q", quote[1], part)
+					t.Errorf("%s quotes %q, and no text of castle's has %q", wrong, quote[1], part)
 				}
 			}
 		}
 	}
 	if checked < 20 {
-		t.Errorf("only %d parts of messages were found in README.md", checked)
+		t.Errorf("only %d parts of messages were found in %s", checked, wrong)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestWhatTheReadmeQuotesIsWhatCastleSays(t *testing.T) {
 var flag = regexp.MustCompile(`--([a-z-]+)`)
 
 // A row also names flags alone, to be added to the call that failed.
-func TestFlagsThatTheReadmeSaysToTypeAreThere(t *testing.T) {
+func TestFlagsThatTroubleshootingSaysToTypeAreThere(t *testing.T) {
 	module, err := calls.Read("../.dagger")
 	if err != nil {
 		t.Fatal(err)
@@ -67,30 +67,25 @@ func TestFlagsThatTheReadmeSaysToTypeAreThere(t *testing.T) {
 			for _, found := range flag.FindAllStringSubmatch(quote[1], -1) {
 				checked++
 				if !flags[found[1]] {
-					t.Errorf("README.md says to type %q: no call has --%s", quote[1], found[1])
+					t.Errorf("%s says to type %q: no call has --%s", wrong, quote[1], found[1])
 				}
 			}
 		}
 	}
 	if checked < 5 {
-		t.Errorf("only %d flags were found in README.md", checked)
+		t.Errorf("only %d flags were found in %s", checked, wrong)
 	}
 }
 
-// tableRows are the rows of the tables in that section, each as its cells.
+// tableRows are the rows of the tables on that page, each as its cells.
 func tableRows(t *testing.T) func(func([]string) bool) {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../" + wrong)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, has := strings.Cut(string(text), wrong)
-	if !has {
-		t.Fatalf("README.md has no section %q", strings.TrimSpace(wrong))
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
 	return func(yield func([]string) bool) {
-		for line := range strings.Lines(section) {
+		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSpace(line)
 			if strings.HasPrefix(line, "| ") && !yield(strings.Split(strings.Trim(line, "| "), " | ")) {
 				return

@@ -7,7 +7,7 @@ import (
 	"tazlab.net/castle/ci/test/drill/stories"
 )
 
-// looked are the beginnings of a row of README.md in which somebody finds what to type whom a story happens to. "–" is a story that
+// looked are the beginnings of a row of troubleshooting.md in which somebody finds what to type whom a story happens to. "–" is a story that
 // asks nothing of anybody: castle settles it, and its report or nothing says so.
 var looked = map[string]string{
 	"static-tag": "`… exists with the digest …", "dirty-tree": "`the working tree cannot be published: …", "push-race": "`conflict: …",
@@ -33,7 +33,7 @@ var looked = map[string]string{
 	"crd-with-cr": "errors of `check-gitops`", "heavy-gate": "errors of `check-gitops`", "wrong-port": "errors of `check-gitops`",
 }
 
-func TestTheReadmeSaysWhatToTypeForEachStory(t *testing.T) {
+func TestTroubleshootingSaysWhatToTypeForEachStory(t *testing.T) {
 	found := map[string]bool{}
 	for row := range tableRows(t) {
 		for story, begins := range looked {
@@ -45,9 +45,9 @@ func TestTheReadmeSaysWhatToTypeForEachStory(t *testing.T) {
 	for _, story := range stories.All() {
 		switch begins, known := looked[story.Name]; {
 		case !known:
-			t.Errorf("whom the story %s happens to: in which row of README.md's %q does it stand what to type?", story.Name, strings.TrimSpace(wrong))
+			t.Errorf("whom the story %s happens to: in which row of %s does it stand what to type?", story.Name, wrong)
 		case begins != "–" && !found[story.Name]:
-			t.Errorf("README.md has no row that begins with %q, for the story %s", begins, story.Name)
+			t.Errorf("%s has no row that begins with %q, for the story %s", wrong, begins, story.Name)
 		}
 		delete(looked, story.Name)
 	}

@@ -157,7 +157,7 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 		"no bridge": {yaml("bridge: vmbr0", "bridge: vmbr7"), map[string]told{
 			"Proxmox bridge": {Failed, "there is no bridge vmbr7 on proxmox", "proxmox.bridge"}}},
 		"no template": {func(w *world) { w.guests = nil }, map[string]told{
-			"Proxmox template": {Failed, "there is no VM 900", "README"}}},
+			"Proxmox template": {Failed, "there is no VM 900", "create-a-cluster.md"}}},
 		"a template that is none": {func(w *world) { w.guests[0].Template = false }, map[string]told{
 			"Proxmox template": {Failed, "VM 900 (talos) is no template", "qm template 900"}}},
 		"somebody else's VM": {func(w *world) { w.guests = append(w.guests, proxmox.Guest{VM: proxmox.VM{ID: 423, Name: "db"}}) }, map[string]told{

@@ -47,7 +47,7 @@ func (s *sight) templateOf(ctx context.Context, found machines, id int) []findin
 	}
 	i := slices.IndexFunc(found.all, func(vm hypervisor.VM) bool { return vm.ID == id })
 	if i < 0 {
-		return []finding{{verdict, fmt.Sprintf("there is no VM %d to be cloned", id), "make the template on a Proxmox node as the README says (A Talos template), or write its id as proxmox.template, or below proxmox.templates"}}
+		return []finding{{verdict, fmt.Sprintf("there is no VM %d to be cloned", id), "make the template on a Proxmox node as docs/create-a-cluster.md says (A Talos template), or write its id as proxmox.template, or below proxmox.templates"}}
 	}
 	vm := found.all[i]
 	if !vm.Template {

@@ -55,7 +55,7 @@ func token(_ context.Context, s *sight) []finding {
 	return ok("%s is known to Proxmox VE %s", api.token, api.version)
 }
 
-// role is the one that the README has people make.
+// role is the one that docs/create-a-cluster.md has people make.
 const role = "Castle"
 
 // privileges names each that is missing.
@@ -83,7 +83,7 @@ func privileges(_ context.Context, s *sight) []finding {
 			verdict, seen = Warning, seen+", which create does without"
 		}
 		found = append(found, finding{verdict, seen,
-			fmt.Sprintf("on a Proxmox node: pveum role modify %s --privs %s --append 1 (%[1]s is the role of the README)", role, lack.Privilege)})
+			fmt.Sprintf("on a Proxmox node: pveum role modify %s --privs %s --append 1 (%[1]s is the role of docs/create-a-cluster.md)", role, lack.Privilege)})
 	}
 	return found
 }

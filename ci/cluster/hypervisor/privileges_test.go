@@ -73,18 +73,18 @@ func TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes(t *testing.T) {
 	}
 }
 
-// The role that the README has people make is what castle asks for, neither more nor less.
-func TestTheREADMEsRoleHasThePrivileges(t *testing.T) {
-	text, err := os.ReadFile("../../../README.md")
+// The role that docs/create-a-cluster.md has people make is what castle asks for, neither more nor less.
+func TestTheDocumentedRoleHasThePrivileges(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/create-a-cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	match := regexp.MustCompile(`(?s)pveum role add Castle --privs "([^"]+)"`).FindSubmatch(text)
 	if match == nil {
-		t.Fatal("the README makes no role Castle")
+		t.Fatal("docs/create-a-cluster.md makes no role Castle")
 	}
 	if role := strings.Fields(strings.ReplaceAll(string(match[1]), `\`, "")); !slices.Equal(role, Privileges()) {
-		t.Errorf("the README's role has\n%q, castle needs\n%q", role, Privileges())
+		t.Errorf("the role of docs/create-a-cluster.md has\n%q, castle needs\n%q", role, Privileges())
 	}
 }
 

@@ -145,7 +145,7 @@ func TestTheRealProviderShowsWhyItFailed(t *testing.T) {
 }
 
 // The layer's module is the provider's user that counts. The host's moods meet the clones, which the module retries, and the token has the
-// README's role without what create is said to do without.
+// documented role without what create is said to do without.
 func TestTheLayersModuleReachesAStateWithoutChanges(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
 		slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2", profile.PrivilegeMissing: "Datastore.Audit,Sys.Audit,VM.Config.HWType"})(o)

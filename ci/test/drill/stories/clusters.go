@@ -103,8 +103,8 @@ var clusters = []Story{
 		in(scenarios, whole), in(teardown, "TestWhatHoldsIsNamedOnceNothingGoesAnyMore", "TestWhatOutlivesTheClusterIsRemoved"))},
 	{"doctor", "what is wrong is told at once, each with its fix, and `create` does not begin with it", also(
 		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
-	{"proxmox-privileges", "the README's role is enough; a privilege that is missing is named with its path, before anything is made or removed", also(
-		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in(hypervisor, "TestTheREADMEsRoleHasThePrivileges", "TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes"))},
+	{"proxmox-privileges", "the documented role is enough; a privilege that is missing is named with its path, before anything is made or removed", also(
+		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in(hypervisor, "TestTheDocumentedRoleHasThePrivileges", "TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes"))},
 	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted")},
 
 	{"slow-uplink", "deadlines follow what is being pulled, and that is said", also(
