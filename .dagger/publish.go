@@ -176,6 +176,12 @@ func (m *Castle) PublishBlog(
 	// Wait until the cluster runs what was published.
 	// +optional
 	wait bool,
+	// With --wait: where the Deployment gets the image and is not available with it
+	// in time, put the image before it back by a commit, and wait for that. The
+	// call fails all the same. With --pull-request the way back is proposed, and
+	// not waited for.
+	// +optional
+	rollbackOnFailure bool,
 	// How long to wait, such as 90s.
 	// +default="10m"
 	waitTimeout string,
@@ -219,7 +225,7 @@ func (m *Castle) PublishBlog(
 		Site(source, site, path, hugo, image, tagPrefix, platforms, port, baseUrl, headers, registryUsername, registryPassword, registryService,
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
-		Publish(ctx, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
+		Publish(ctx, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, rollbackOnFailure, waitTimeout, fluxSource, fluxKustomization,
 			dryRun, rebuild, pushBranch, pullRequest, githubApi, mergeTimeout, sign, sbom, cosignKey, cosignPassword, format)
 }
 
@@ -238,6 +244,9 @@ func (s *Site) Publish(
 	// Wait until the cluster runs what was published.
 	// +optional
 	wait bool,
+	// With --wait: where the rollout fails, put the image before it back.
+	// +optional
+	rollbackOnFailure bool,
 	// How long to wait, such as 90s.
 	// +default="10m"
 	waitTimeout string,
@@ -284,7 +293,7 @@ func (s *Site) Publish(
 	defer ended("publish", format, &err)
 	r := rollout{
 		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
-		source: fluxSource, kustomization: fluxKustomization,
+		source: fluxSource, kustomization: fluxKustomization, rollback: rollbackOnFailure,
 	}
 	if err := r.check(dryRun); err != nil {
 		return "", err
@@ -368,13 +377,52 @@ func (s *Site) Publish(
 // onManifest runs a command of castle-publish that works on the manifest, and
 // waits for what it changed where that is asked for. The cluster may be none.
 func (s *Site) onManifest(ctx context.Context, g *goal, command []string, r *rollout, registry registry, commit gitCommit, format Format, mounts ...dagger.WithContainerFunc) (string, error) {
-	container, err := s.Castle.container(publishProgram)
+	container, args, err := s.ready(ctx, g, command, r, registry, commit, format, mounts...)
 	if err != nil {
 		return "", err
 	}
-	enter, err := r.enterSandbox(ctx)
+	if !r.wait {
+		text, err := uncached(container).WithExec(args).Stdout(ctx)
+		return text, plain(err)
+	}
+	const result = "/result.json"
+	published, err := uncached(container).WithExec(append(args, "--result="+result)).File(result).Sync(ctx)
+	if err != nil {
+		return "", plain(err)
+	}
+	mounted := func(file *dagger.File) dagger.WithContainerFunc {
+		return func(container *dagger.Container) *dagger.Container { return container.WithMountedFile(result, file) }
+	}
+	if !r.rollback {
+		return r.await(ctx, format, mounted(published), "--published="+result)
+	}
+	text, outcome, failed, err := r.outcome(ctx, format, mounted(published), "--published="+result)
+	if err != nil || !failed {
+		return text, err
+	}
+	undo := append([]string{"undo", "--published=" + result}, g.flags()...)
+	container, args, err = s.ready(ctx, g, undo, r, registry, commit, format, mounted(outcome))
 	if err != nil {
 		return "", err
+	}
+	const undone = "/undone.json"
+	back, err := uncached(container).WithExec(append(args, "--result="+undone)).File(undone).Sync(ctx)
+	if err != nil {
+		return "", plain(err)
+	}
+	return r.await(ctx, format, mounted(back), "--published="+result)
+}
+
+// ready is a container in which a command of castle-publish that works on the
+// manifest can run, and the command with all of its flags.
+func (s *Site) ready(ctx context.Context, g *goal, command []string, r *rollout, registry registry, commit gitCommit, format Format, mounts ...dagger.WithContainerFunc) (*dagger.Container, []string, error) {
+	container, err := s.Castle.container(publishProgram)
+	if err != nil {
+		return nil, nil, err
+	}
+	enter, err := r.enterSandbox(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	container = container.With(enter)
 	for _, mount := range mounts {
@@ -386,21 +434,9 @@ func (s *Site) onManifest(ctx context.Context, g *goal, command []string, r *rol
 	for _, attach := range []func(*dagger.Container) (*dagger.Container, []string, error){manifest.attach, registry.attach, commit.attach} {
 		attached, flags, err := attach(container)
 		if err != nil {
-			return "", err
+			return nil, nil, err
 		}
 		container, args = attached, append(args, flags...)
 	}
-	args = append(args, "--format="+string(format))
-	if !r.wait {
-		text, err := uncached(container).WithExec(args).Stdout(ctx)
-		return text, plain(err)
-	}
-	const result = "/result.json"
-	published, err := uncached(container).WithExec(append(args, "--result="+result)).File(result).Sync(ctx)
-	if err != nil {
-		return "", plain(err)
-	}
-	return r.await(ctx, format, func(container *dagger.Container) *dagger.Container {
-		return container.WithMountedFile(result, published)
-	}, fmt.Sprintf("--published=%s", result))
+	return container, append(args, "--format="+string(format)), nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -99,6 +100,7 @@ func (m *Castle) WaitBlog(
 type rollout struct {
 	castle                            *Castle
 	wait                              bool
+	rollback                          bool // put the image before it back where the rollout fails
 	timeout                           string
 	cluster                           *Cluster   // nil: none is named
 	described                         *described // the cluster, once it has been asked for
@@ -115,6 +117,8 @@ func (r *rollout) check(dryRun bool) error {
 		return errors.New("--wait waits for what Flux rolls out: it does not go with --dry-run")
 	case r.kubeconfig != nil && r.cluster != nil:
 		return errors.New("--cluster and --kubeconfig are two ways to a cluster: give one")
+	case !r.wait && r.rollback:
+		return errors.New("--rollback-on-failure is for a rollout that is waited for: give --wait too")
 	case !r.wait && r.kubeconfig != nil:
 		return errors.New("--kubeconfig is for waiting: give --wait too")
 	case !r.wait:
@@ -217,11 +221,49 @@ func (r *rollout) container(ctx context.Context) (*dagger.Container, []string, e
 
 // await waits, and returns the report.
 func (r *rollout) await(ctx context.Context, format Format, mount dagger.WithContainerFunc, what ...string) (string, error) {
-	container, flags, err := r.container(ctx)
+	waited, err := r.waited(ctx, format, mount, what...)
 	if err != nil {
 		return "", err
 	}
-	args := append(append([]string{clusterProgram, "rollout", "--format=" + string(format)}, flags...), what...)
-	text, err := uncached(container).With(mount).WithExec(args).Stdout(ctx)
+	text, err := waited.Stdout(ctx)
 	return text, plain(err)
+}
+
+// outcome waits like await. A rollout that failed is no error of this call: its
+// outcome is what castle-publish undo begins with.
+func (r *rollout) outcome(ctx context.Context, format Format, mount dagger.WithContainerFunc, what ...string) (text string, outcome *dagger.File, failed bool, err error) {
+	const file = "/outcome.json"
+	waited, err := r.waited(ctx, format, mount, append(what, "--outcome="+file)...)
+	if err != nil {
+		return "", nil, false, err
+	}
+	if waited, err = waited.Sync(ctx); err != nil { // once: what follows is asked of the same run
+		return "", nil, false, plain(err)
+	}
+	if text, err = waited.Stdout(ctx); err != nil {
+		return "", nil, false, plain(err)
+	}
+	outcome = waited.File(file)
+	contents, err := outcome.Contents(ctx)
+	if err != nil {
+		return "", nil, false, plain(err)
+	}
+	var result struct {
+		Rollout struct {
+			Failed bool `json:"failed"`
+		} `json:"rollout"`
+	}
+	if err := json.Unmarshal([]byte(contents), &result); err != nil {
+		return "", nil, false, fmt.Errorf("castle-cluster rollout: %w", err)
+	}
+	return text, outcome, result.Rollout.Failed, nil
+}
+
+func (r *rollout) waited(ctx context.Context, format Format, mount dagger.WithContainerFunc, what ...string) (*dagger.Container, error) {
+	container, flags, err := r.container(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := append(append([]string{clusterProgram, "rollout", "--format=" + string(format)}, flags...), what...)
+	return uncached(container).With(mount).WithExec(args), nil
 }

@@ -72,7 +72,39 @@ func Wait(ctx context.Context, client *kube.Client, wanted Wanted, options gates
 			Next:   "kubectl get kustomizations -A; kubectl " + wanted.where() + " get deployments,pods",
 		},
 	}, options)
+	if err != nil && w.failed(ctx) {
+		err = &FailedError{err}
+	}
 	return w.seen, err
+}
+
+// FailedError says that the Deployment was given the image and is not available with it, as it was seen after the wait. Any
+// other error leaves open what became of the image.
+type FailedError struct{ err error }
+
+func (e *FailedError) Error() string { return e.err.Error() }
+
+func (e *FailedError) Unwrap() error { return e.err }
+
+// failed looks at the Deployment once more. A cluster that does not answer, a commit that Flux has not fetched or not applied, and
+// another image are no failure of this one.
+func (w *wait) failed(ctx context.Context) bool {
+	select {
+	case <-w.fetched:
+	default:
+		return false
+	}
+	if w.Image == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
+	defer cancel()
+	now, err := w.now(ctx)
+	if err != nil || now == nil || !kube.HasImage(kube.Images(now), w.Image) {
+		return false
+	}
+	_, available := kube.Available(now)
+	return !available
 }
 
 // CheckImage refuses what no rollout can be waited for with: a repository alone would stand for its tag latest.

@@ -101,8 +101,9 @@ func (w *clusterWaiter) Wait(ctx context.Context, delivered report.Delivered) (r
 	if err == nil {
 		seen, err = w.waiter.Wait(ctx, wanted, w.timeout)
 	}
+	_, failed := errors.AsType[*rollout.FailedError](err)
 	return report.Rollout{
-		Cluster: w.cluster, Deployment: wanted.Subject(seen),
+		Cluster: w.cluster, Deployment: wanted.Subject(seen), Failed: failed,
 		Revision: seen.Revision, Image: seen.Image, Again: w.again(delivered.Commit, delivered.Image),
 	}, err
 }
@@ -176,7 +177,7 @@ func newRolloutCommand() *cobra.Command {
 	var where deliveryFlags
 	var format cli.Format
 	var wanted report.Delivered
-	var published string
+	var published, outcome string
 	command := &cobra.Command{
 		Use:   "rollout",
 		Short: "Ask Flux to look now, and wait until the cluster runs what it finds",
@@ -205,8 +206,24 @@ publish or a rollback has changed, with --published, or what is named by
 			if err != nil {
 				return err
 			}
+			if result.Failed != nil {
+				err := result.WaitUndone(cmd.Context(), waiter)
+				return errors.Join(format.Print(cmd, result), err)
+			}
 			if published != "" {
 				err := result.WaitRollout(cmd.Context(), waiter)
+				if outcome != "" {
+					data, failure := json.Marshal(result)
+					if failure == nil {
+						failure = os.WriteFile(outcome, data, 0o644)
+					}
+					if failure != nil {
+						return errors.Join(err, fmt.Errorf("write the outcome: %w", failure))
+					}
+					if result.Rollout != nil && result.Rollout.Failed {
+						return nil // whoever wanted the outcome goes on from it
+					}
+				}
 				return errors.Join(format.Print(cmd, result), err)
 			}
 			seen, err := report.Wait(cmd.Context(), waiter, wanted, began)
@@ -216,6 +233,7 @@ publish or a rollback has changed, with --published, or what is named by
 	where.add(command)
 	flags := command.Flags()
 	flags.StringVar(&published, "published", "", "the result of castle-publish whose rollout is waited for")
+	flags.StringVar(&outcome, "outcome", "", "with --published: write the result to this file as well, and succeed without a report where the rollout failed, for castle-publish undo")
 	flags.StringVar(&wanted.Commit, "revision", "", "the GitOps repository's commit that must be rolled out; default: the newest")
 	flags.StringVar(&wanted.Image, "image", "", "the image that must run, with its tag; default: what the commit names")
 	flags.StringVar(&wanted.Repository, "repository", "", "the image's repository, which tells the Deployment where nothing else does")

@@ -34,6 +34,9 @@ type UpdateRequest struct {
 	// PinDigest also writes the digest into the reference.
 	PinDigest bool
 
+	// Replaces is what the reference must say at the outset, in full; what else it says is ErrConflict. Empty means anything.
+	Replaces string
+
 	// Action is Publish where empty.
 	Action Action
 	// SourceCommit is what the image was built from: hexadecimal, 7 to 64 characters.
@@ -291,6 +294,9 @@ func (u *updater) onBase(ctx context.Context) (edited, error) {
 	switch {
 	case u.first == "":
 		u.first, u.before = tip, edit.change.Old
+		if now := edit.change.Old.String(); err == nil && edit.change.Changed && u.request.Replaces != "" && now != u.request.Replaces {
+			err = u.conflict(fmt.Sprintf("%s says %s and no longer %s: somebody else has decided meanwhile", u.path, now, u.request.Replaces), nil)
+		}
 	case err != nil:
 		err = u.lost(err)
 	case edit.change.Changed && edit.change.Old != u.before:

@@ -229,7 +229,7 @@ func TestReferencesAreSplitAsTheyAreWritten(t *testing.T) {
 		"localhost:5000/y:z@" + oldDigest:  {Repository: "localhost:5000/y", Tag: "z", Digest: oldDigest},
 		"tazzo/tazlab.net:blog-1@sha512:0": {Repository: "tazzo/tazlab.net", Tag: "blog-1", Digest: "sha512:0"},
 	} {
-		if got := parseReference(s); got != want || got.String() != s {
+		if got := ParseReference(s); got != want || got.String() != s {
 			t.Errorf("%s: got %+v, as a string %s", s, got, got)
 		}
 	}

@@ -25,9 +25,9 @@ func (r Reference) suffix() string {
 	return s
 }
 
-// parseReference splits repository[:tag][@digest] without judging the parts. A colon before the last slash belongs to
+// ParseReference splits repository[:tag][@digest] without judging the parts. A colon before the last slash belongs to
 // the registry's port.
-func parseReference(s string) Reference {
+func ParseReference(s string) Reference {
 	var r Reference
 	s, r.Digest, _ = strings.Cut(s, "@")
 	slash := strings.LastIndexByte(s, '/') + 1

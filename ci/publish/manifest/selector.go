@@ -29,7 +29,7 @@ func (s Selector) String() string {
 }
 
 func (s Selector) check() error {
-	if r := parseReference(s.Image); r.Repository != s.Image {
+	if r := ParseReference(s.Image); r.Repository != s.Image {
 		return &ArgumentError{What: "image", Value: s.Image, Problem: "must be a repository without tag or digest"}
 	}
 	if n := strings.Count(s.Resource, "/"); s.Resource != "" && n != 1 && n != 2 {

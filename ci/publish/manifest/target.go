@@ -238,7 +238,7 @@ func (f *finder) kustomizeImages(list *yaml.Node, s scope) {
 }
 
 func (f *finder) addWhole(image *yaml.Node, s scope, name string) {
-	f.add(&target{Location: f.location(s, parseReference(strings.TrimRight(image.Value, "\n"))), whole: image}, name)
+	f.add(&target{Location: f.location(s, ParseReference(strings.TrimRight(image.Value, "\n"))), whole: image}, name)
 }
 
 // splitImage is an image whose tag and digest have keys of their own.

@@ -30,6 +30,8 @@ type Result struct {
 	Hugo hugoversion.Choice `json:"hugo,omitzero"`
 	// Headers are there where it is known what the image sends.
 	Headers *Headers `json:"headers,omitempty"`
+	// Failed is the rollout that failed, where this is the way back from it.
+	Failed *Rollout `json:"failed,omitempty"`
 	// Rollout is there where it was waited for.
 	Rollout *Rollout `json:"rollout,omitempty"`
 	// Warnings say what in the site is worth mending, one sentence each.
@@ -79,8 +81,9 @@ type GitOps struct {
 	Attempts int    `json:"attempts"`
 	// PullRequest is there where the change was proposed by one; Branch and Commit are its own until it is merged.
 	PullRequest *PullRequest `json:"pullRequest,omitempty"`
-	// Image is what the manifest names then, Resource where, and At when it did.
+	// Image is what the manifest names then, Was what it named before, Resource where, and At when it did.
 	Image    string    `json:"image,omitempty"`
+	Was      string    `json:"was,omitempty"`
 	Resource Resource  `json:"resource,omitzero"`
 	At       time.Time `json:"at,omitzero"`
 }
@@ -105,6 +108,7 @@ func GitOpsOf(repository gitops.Repository, path string, updated gitops.UpdateRe
 		New:        updated.Change.NewLine,
 		Attempts:   updated.Attempts,
 		Image:      updated.Change.New.String(),
+		Was:        updated.Change.Old.String(),
 		Resource:   Resource{Kind: updated.Change.Kind, Namespace: updated.Change.Namespace, Name: updated.Change.Name},
 		At:         time.Now().UTC(),
 	}
@@ -205,6 +209,9 @@ func (r Result) rows() []row {
 		rows = append(rows, row{"hugo", r.Hugo.Version + ", from " + r.Hugo.From})
 	}
 	rows = append(rows, r.Headers.rows()...)
+	if r.Failed != nil {
+		rows = append(rows, row{"went back from", r.Failed.Image}, row{"since", oneLine(r.Failed.Failure())})
+	}
 	if r.Rollout != nil {
 		rows = append(rows, r.Rollout.rows(r.GitOps.Changed)...)
 	}
@@ -270,6 +277,8 @@ func hunk(first int, lines []string) string {
 func marked(mark string, lines []string) string {
 	return mark + strings.Join(lines, "\n"+mark) + "\n"
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // bytes writes a size in the unit that fits.
 func bytes(n int64) string {

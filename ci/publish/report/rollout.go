@@ -42,6 +42,9 @@ type Rollout struct {
 	// Seconds passed from the push, or where nothing was pushed from the wait's beginning, until it was available or no
 	// longer waited for.
 	Seconds float64 `json:"seconds"`
+	// Failed says that the Deployment was given the image and was then seen not to be available with it. Else, with a problem, it
+	// is not known what became of it.
+	Failed bool `json:"failed,omitempty"`
 	// Problem is why it is not available, and Again the command that waits once more.
 	Problem string `json:"problem,omitempty"`
 	Again   string `json:"again,omitempty"`
@@ -53,6 +56,7 @@ func Wait(ctx context.Context, waiter Waiter, delivered Delivered, since time.Ti
 	rollout, err := waiter.Wait(ctx, delivered)
 	rollout.Seconds = time.Since(since).Seconds()
 	rollout.Available = err == nil
+	rollout.Failed = rollout.Failed && err != nil
 	if err == nil {
 		rollout.Again = ""
 		return &rollout, nil

@@ -28,6 +28,8 @@ type Options struct {
 	Update     gitops.UpdateRequest
 	// PullRequest says whether the change is proposed instead of pushed.
 	PullRequest pullrequest.Options
+
+	exactly bool // To is a tag, whatever it looks like
 }
 
 // Run rolls back. The result is complete only without an error.
@@ -46,7 +48,11 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		if err != nil {
 			return err
 		}
-		if earlier, err = entries.Find(o.To); err != nil {
+		find := entries.Find
+		if o.exactly {
+			find = func(tag string) (gitops.Entry, error) { return tagged(entries, tag) }
+		}
+		if earlier, err = find(o.To); err != nil {
 			return err
 		}
 		if earlier.New.Tag == "" {
