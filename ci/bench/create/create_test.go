@@ -43,11 +43,13 @@ func sandboxNodes(t *testing.T, names ...string) []description.Node {
 
 // The published runs that the profile is made after: secrets 10 s, VMs and Talos 1 min 53 s.
 func TestTheDelaysOfAHomelabAddUpToThePublishedRuns(t *testing.T) {
-	path := criticalPath(profile.Homelab(), sandboxNodes(t))
+	d := profile.Homelab()
+	path := criticalPath(d, sandboxNodes(t))
 	if path.Secrets != 10*time.Second {
 		t.Errorf("secrets: %s", path.Secrets)
 	}
-	platform := path.Platform - path.Secrets
+	// Talos makes a voter of each of the two that join only at its second try, as was measured on real nodes; that comes on top.
+	platform := path.Platform - path.Secrets - 2*d.EtcdPromote
 	if platform < 103*time.Second || platform > 128*time.Second {
 		t.Errorf("platform: %s", platform)
 	}
@@ -58,25 +60,24 @@ func TestTheDelaysOfAHomelabAddUpToThePublishedRuns(t *testing.T) {
 
 func TestAControlPlaneThatIsClonedLateJoinsTheOthers(t *testing.T) {
 	late := criticalPath(profile.Homelab(), sandboxNodes(t, "sandbox-worker-1", "sandbox-worker-2", "sandbox-cp-2", "sandbox-cp-3", "sandbox-cp-1"))
-	// The second and the third are cloned until 30 s, begun until 34, and run at 102: bootstrapped until 110, the control plane
-	// until 118. The first is cloned until 45 s, begun until 49, runs at 117 and is a member at 123; nodes are ready 6 s after
-	// 118.
-	if took := late.Platform - late.Secrets; took != 124*time.Second {
+	// The second and the third are cloned until 30 s, begun until 34, and run at 102: one is bootstrapped until 110, the other a voter
+	// at 128. The first is cloned until 45 s, begun until 49, runs at 117, may join from 128 on, and is a voter at 146.
+	if took := late.Platform - late.Secrets; took != 146*time.Second {
 		t.Errorf("%s", took)
 	}
 }
 
-// The workers run at 106 and at 117 s, and the platform ends at 123.
+// The workers run at 106 and at 117 s, and the platform ends at 143, with the last voter.
 func TestImagesThatArePulledAheadAreThereOrOnTheirWay(t *testing.T) {
 	d, nodes := profile.Homelab(), sandboxNodes(t)
 	plain, ahead := criticalPath(d, nodes), aheadPath(d, nodes)
-	if ahead.Secrets != plain.Secrets || ahead.Platform != plain.Platform || ahead.Platform-ahead.Secrets != 123*time.Second {
+	if ahead.Secrets != plain.Secrets || ahead.Platform != plain.Platform || ahead.Platform-ahead.Secrets != 143*time.Second {
 		t.Errorf("platform: %s, and with images pulled ahead %s", plain.Platform, ahead.Platform)
 	}
 	for layer, took := range map[string][2]time.Duration{
-		"engine":     {plain.Engine - ahead.Engine, 17 * time.Second},                   // of 22 s, of which 5 are left at 123
-		"networking": {plain.Networking - ahead.Networking, 17 * time.Second},           // of 20 s
-		"storage":    {plain.Storage - ahead.Storage, 6 * time.Second},                  // 75 s from 117 instead of 123
+		"engine":     {plain.Engine - ahead.Engine, d.Pull("external-secrets")},         // all of it
+		"networking": {plain.Networking - ahead.Networking, d.Pull("metallb")},          // all of it
+		"storage":    {plain.Storage - ahead.Storage, 26 * time.Second},                 // 75 s from 117 instead of 143
 		"gitops":     {ahead.GitOps - ahead.Engine, 2*d.InfisicalRequest + d.ImagePull}, // two keys more than the proof's one, and the blog
 	} {
 		if took[0] != took[1] {
