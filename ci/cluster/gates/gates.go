@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/flux"
@@ -161,6 +162,15 @@ func Names() []string {
 		names[i] = gate.name
 	}
 	return names
+}
+
+// Limit is how long a gate is waited for where nobody says otherwise. What comes from Git is anybody's: charts that Flux fetches, one
+// after the other where they depend on each other, and their images.
+func Limit(gate string) time.Duration {
+	if gate == "gitops" {
+		return 20 * time.Minute
+	}
+	return 10 * time.Minute
 }
 
 // Conditions is the table of a gate. It fails when there is no such gate or env lacks what it looks at.

@@ -47,11 +47,20 @@ func allApplied(list []*unstructured.Unstructured, source, root kube.Object, rev
 		}
 		all++
 		if seen, ok := flux.AppliedAt(revision)(kustomization); !ok {
-			open = append(open, kustomization.GetName()+": "+seen)
+			open = append(open, named(kustomization, revision)+": "+seen)
 		}
 	}
 	if !rootSeen {
 		return fmt.Sprintf("Kustomization %s does not exist yet", root.Name), false
 	}
 	return kube.Tally(all-len(open), all, open) + " at " + revision, len(open) == 0
+}
+
+// named is a Kustomization's name, with the revision that it was last tried at where that is not the source's.
+func named(kustomization *unstructured.Unstructured, revision string) string {
+	tried, _, _ := unstructured.NestedString(kustomization.Object, "status", "lastAttemptedRevision")
+	if tried == "" || tried == revision {
+		return kustomization.GetName()
+	}
+	return kustomization.GetName() + " (tried " + tried + ")"
 }

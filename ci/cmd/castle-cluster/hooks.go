@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cmd/cli"
 )
@@ -27,10 +28,13 @@ last, for how long, and what to look at next.`,
 				return err
 			}
 			defer hook.Close()
+			if timeout == 0 {
+				timeout = gates.Limit(args[0])
+			}
 			return hook.Wait(cmd.Context(), args[0], timeout)
 		},
 	}
-	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait")
+	command.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is the gate's own limit")
 	return command
 }
 
