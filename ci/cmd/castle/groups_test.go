@@ -87,7 +87,7 @@ func TestWhatIsToBeBuiltIsSaidBeforehand(t *testing.T) {
 		}
 		return log.String()
 	}
-	for _, want := range []string{"14 tools", " min on two cores", "\n  hugo ", "\n  kubernetes ", "\n  tofu "} {
+	for _, want := range []string{"15 tools", " min on two cores", "\n  hugo ", "\n  kubernetes ", "\n  tofu "} {
 		if !strings.Contains(said("create"), want) {
 			t.Errorf("no %q in\n%s", want, said("create"))
 		}

@@ -42,6 +42,7 @@ type Server struct {
 	reviews  bool // a review is missing
 	strict   bool // branches must be up to date before merging
 	looked   func(number int)
+	looking  sync.Mutex // looked runs once at a time
 }
 
 // pull is a pull request.
@@ -374,7 +375,11 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, p *pull) {
 	case http.MethodGet:
 		answer(w, http.StatusOK, s.full(p))
 		if looked := s.looked; looked != nil {
-			go looked(p.number) // it may merge, which wants the lock
+			go func() { // it may merge, which wants the lock
+				s.looking.Lock()
+				defer s.looking.Unlock()
+				looked(p.number)
+			}()
 		}
 	case http.MethodPatch:
 		var asked struct{ Title, Body *string }
