@@ -34,7 +34,7 @@ func TestEachCallThatIsWrittenDownIsOneOfTheModules(t *testing.T) {
 		}
 	}
 	// A way to find calls that finds none would hold nothing.
-	for where, least := range map[string]int{"README.md": 60, "docs": 30, ".github": 1, "scripts": 1, "Makefile": 1, "terragrunt": 8, "gitops-template": 3, "blog": 4} {
+	for where, least := range map[string]int{"README.md": 1, "docs": 100, ".github": 1, "scripts": 1, "Makefile": 1, "terragrunt": 8, "gitops-template": 3, "blog": 4} {
 		if checked[where] < least {
 			t.Errorf("in %s only %d calls were found, of at least %d", where, checked[where], least)
 		}

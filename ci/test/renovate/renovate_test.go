@@ -215,7 +215,7 @@ func TestWhatMovesTogetherIsInOneGroup(t *testing.T) {
 		{"go.universe.tf/metallb", "quay.io/metallb/controller", "metallb"},
 		{"github.com/external-secrets/external-secrets", "ghcr.io/external-secrets/external-secrets", "external-secrets"},
 		{"github.com/fluxcd/source-controller", "ghcr.io/fluxcd/source-controller", "github.com/fluxcd/kustomize-controller", "ghcr.io/fluxcd/kustomize-controller",
-			"github.com/fluxcd/helm-controller", "ghcr.io/fluxcd/helm-controller", "flux2"},
+			"github.com/fluxcd/helm-controller", "ghcr.io/fluxcd/helm-controller", "github.com/fluxcd/notification-controller", "ghcr.io/fluxcd/notification-controller"},
 	} {
 		for _, name := range row {
 			if !names[name] {
