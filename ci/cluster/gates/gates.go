@@ -3,7 +3,6 @@ package gates
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -46,7 +45,6 @@ var gates = []struct {
 }
 
 func platform(e Env) []Condition {
-	vip := "https://" + net.JoinHostPort(e.Cluster.Endpoint.String(), "6443") + "/readyz"
 	names := make([]string, len(e.Cluster.Nodes))
 	for i, node := range e.Cluster.Nodes {
 		names[i] = node.Name
@@ -54,8 +52,8 @@ func platform(e Env) []Condition {
 	controlPlane := firstControlPlane(e.Cluster)
 	return []Condition{
 		{"etcd quorum", etcdQuorum(e.Talos), "talosctl -n " + controlPlane + " etcd members"},
-		{"virtual IP " + e.Cluster.Endpoint.String(), steady{e.Kube, vip, steadyFor(e), steadyEvery}, "talosctl -n " + controlPlane + " get addresses"},
-		{"API server of each control plane", apiServers{e.Kube, apiServersOf(e.Cluster)}, "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
+		{"virtual IP " + e.Cluster.Endpoint.String() + " and API servers", steady{e.Kube, readyz(e.Cluster.Endpoint), apiServersOf(e.Cluster), steadyFor(e), steadyEvery},
+			"talosctl -n " + controlPlane + " get addresses; talosctl -n " + controlPlane + " containers -k"},
 		{"Kubernetes API", apiReady(e.Kube), "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
 		{"nodes", nodesReady(e.Kube, names), "kubectl get nodes -o wide; talosctl -n " + controlPlane + " health"},
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -38,25 +39,43 @@ func etcdQuorum(talos Talos) Waiter {
 	})
 }
 
-// steady waits until an address has answered Times times in a row, Every apart and over a new connection each, GET URL with
-// status 200. A single answer is no proof: a virtual IP can be given up again right after it was taken.
+// steady waits until the virtual IP and the API servers of all control planes have answered GET /readyz with status 200 at Times looks in
+// a row, Every apart and over new connections. A single answer is no proof: a virtual IP can be given up again right after it was taken.
+// Nor is the address alone: where the API server of its holder restarts, another one answers there at once, and one by one no
+// condition would see that not all of them serve at the same time.
 type steady struct {
-	Kube  *kube.Client // its certificates and proxy
-	URL   string
-	Times int
-	Every time.Duration
+	Kube    *kube.Client // its certificates and proxy
+	URL     string       // of the virtual IP
+	Servers []apiServer
+	Times   int
+	Every   time.Duration
 }
 
-// steadyEvery is how often the virtual IP is asked.
+// steadyEvery is how often they are asked.
 const steadyEvery = 250 * time.Millisecond
 
-// steadyFor is how many answers the virtual IP owes. API servers of a young cluster restart within seconds, and each restart of the
+// steadyFor is how many looks in a row are owed. API servers of a young cluster restart within seconds, and each restart of the
 // holder's moves the address: 15 s, but 2 s where time is a sandbox's, or somebody waits for an answer.
 func steadyFor(e Env) int {
 	if e.Scaled || e.LookOnly {
 		return 8
 	}
 	return int(15 * time.Second / steadyEvery)
+}
+
+// apiServer is that of one control plane.
+type apiServer struct{ node, url string }
+
+func apiServersOf(cluster *description.Cluster) []apiServer {
+	var list []apiServer
+	for _, node := range cluster.ControlPlanes() {
+		list = append(list, apiServer{node.Name, readyz(node.Address)})
+	}
+	return list
+}
+
+func readyz(address netip.Addr) string {
+	return "https://" + net.JoinHostPort(address.String(), "6443") + "/readyz?verbose"
 }
 
 // Wait waits as Waiter says.
@@ -70,7 +89,7 @@ func (s steady) Wait(ctx context.Context, report func(string)) error {
 	question := s.Kube.Poll(s.Every)
 	question.Limit = 2 * time.Second
 	return question.Until(ctx, func(ctx context.Context) kube.Answer {
-		failed, err := get(ctx, client, s.URL)
+		failed, err := s.look(ctx, client)
 		if failed == "" {
 			row++
 		} else {
@@ -78,6 +97,30 @@ func (s steady) Wait(ctx context.Context, report func(string)) error {
 		}
 		return kube.Answer{Seen: fmt.Sprintf("%d of %d answers in a row%s", row, s.Times, last), OK: row >= s.Times, Err: err}
 	}, report)
+}
+
+// look asks all at once and says what is wrong; the error is the virtual IP's.
+func (s steady) look(ctx context.Context, client *http.Client) (failed string, err error) {
+	servers := make([]string, len(s.Servers))
+	var group sync.WaitGroup
+	for i, server := range s.Servers {
+		group.Go(func() { servers[i], _ = get(ctx, client, server.url) })
+	}
+	failed, err = get(ctx, client, s.URL)
+	group.Wait()
+	if failed != "" {
+		return failed, err
+	}
+	var open []string
+	for i, server := range s.Servers {
+		if servers[i] != "" {
+			open = append(open, server.node+": "+servers[i])
+		}
+	}
+	if len(open) > 0 {
+		failed = kube.Tally(len(servers)-len(open), len(servers), open)
+	}
+	return failed, nil
 }
 
 // get says what is wrong with a URL's answer; nothing when it is 200. Of a readyz answer, that is the checks that failed.
@@ -112,48 +155,6 @@ func failedChecks(body string) []string {
 		}
 	}
 	return failed
-}
-
-// apiServer is that of one control plane.
-type apiServer struct{ node, url string }
-
-func apiServersOf(cluster *description.Cluster) []apiServer {
-	var list []apiServer
-	for _, node := range cluster.ControlPlanes() {
-		list = append(list, apiServer{node.Name, "https://" + net.JoinHostPort(node.Address.String(), "6443") + "/readyz?verbose"})
-	}
-	return list
-}
-
-// apiServers waits until those of all control planes say in one look that they are ready. The virtual IP shows one of them.
-type apiServers struct {
-	Kube *kube.Client // its certificates and proxy
-	all  []apiServer
-}
-
-// Wait waits as Waiter says.
-func (a apiServers) Wait(ctx context.Context, report func(string)) error {
-	client, err := a.Kube.HTTPClient()
-	if err != nil {
-		return err
-	}
-	question := a.Kube.Poll(steadyEvery)
-	question.Limit = 2 * time.Second
-	return question.Until(ctx, func(ctx context.Context) kube.Answer {
-		failed := make([]string, len(a.all))
-		var group sync.WaitGroup
-		for i, server := range a.all {
-			group.Go(func() { failed[i], _ = get(ctx, client, server.url) }) // the virtual IP's condition ends where waiting does not help
-		}
-		group.Wait()
-		var open []string
-		for i, server := range a.all {
-			if failed[i] != "" {
-				open = append(open, server.node+": "+failed[i])
-			}
-		}
-		return kube.Answer{Seen: kube.Tally(len(a.all)-len(open), len(a.all), open), OK: len(open) == 0}
-	}, report)
 }
 
 // apiReady waits until the API server says that it is.

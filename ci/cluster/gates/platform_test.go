@@ -51,12 +51,12 @@ func (a *address) kube(t *testing.T) *kube.Client {
 	return client
 }
 
-// vipOf is the condition that the gate of the layer platform has for the virtual IP, asked of another address and faster.
-func vipOf(t *testing.T, a *address) Condition {
+// vipOf is the condition that the gate of the layer platform has for the virtual IP and the API servers, asked of other addresses and faster.
+func vipOf(t *testing.T, a *address, servers ...apiServer) Condition {
 	t.Helper()
 	for _, condition := range platform(Env{Kube: a.kube(t), Cluster: sandbox(), Talos: &etcd{}, Scaled: true}) {
 		if vip, is := condition.Waiter.(steady); is {
-			vip.URL, vip.Every = a.URL+"/readyz", 20*time.Millisecond
+			vip.URL, vip.Servers, vip.Every = a.URL+"/readyz", servers, 20*time.Millisecond
 			condition.Waiter = vip
 			return condition
 		}
@@ -96,19 +96,22 @@ func TestTheAddressOfRealMachinesIsSteadyAfterFifteenSeconds(t *testing.T) {
 }
 
 func TestTheAPIServerOfEachControlPlaneIsWaitedFor(t *testing.T) {
-	first, second := newAddress(t), newAddress(t)
 	cluster := sandbox()
 	cluster.Nodes = []description.Node{{Name: "cp-1", Role: description.RoleControlPlane, Address: netip.MustParseAddr("192.0.2.11")}, {Name: "worker-1", Role: description.RoleWorker}}
 	if got := apiServersOf(cluster); len(got) != 1 || got[0] != (apiServer{"cp-1", "https://192.0.2.11:6443/readyz?verbose"}) {
 		t.Fatalf("looked at are %v", got)
 	}
+	vip, first, second := newAddress(t), newAddress(t), newAddress(t)
+	vip.answers.Store(true)
 	first.answers.Store(true)
-	wait := begin(t, time.Minute, Condition{"API servers", apiServers{first.kube(t), []apiServer{{"cp-1", first.URL}, {"cp-2", second.URL}}}, ""})
-	wait.Sees("1 of 2 ready; cp-2: 500 Internal Server Error, etcd failed")
-	first.answers.Store(false)
+	wait := begin(t, time.Minute, vipOf(t, vip, apiServer{"cp-1", first.URL}, apiServer{"cp-2", second.URL}))
+	wait.Sees("0 of 8 answers in a row; last failure 1 of 2 ready; cp-2: 500 Internal Server Error, etcd failed")
 	second.answers.Store(true)
-	wait.Sees("1 of 2 ready; cp-1: 500 Internal Server Error, etcd failed")
-	wait.StaysShut(200 * time.Millisecond)
+	wait.Sees("2 of 8 answers in a row")
+	tell.Fault(t, "an API server that was ready restarts while the virtual IP is another one's")
+	first.answers.Store(false)
+	wait.Sees("0 of 8 answers in a row; last failure 1 of 2 ready; cp-1: 500 Internal Server Error, etcd failed")
+	wait.StaysShut(400 * time.Millisecond)
 	first.answers.Store(true)
 	wait.Opens()
 }
@@ -121,7 +124,7 @@ func TestAForeignCertificateEndsTheWaitAfterItsGrace(t *testing.T) {
 	}
 	client.Grace = 300 * time.Millisecond
 	started := time.Now()
-	err = begin(t, time.Minute, Condition{"virtual IP", steady{client, vip.URL, 3, 20 * time.Millisecond}, "talosctl"}).Fails()
+	err = begin(t, time.Minute, Condition{"virtual IP", steady{Kube: client, URL: vip.URL, Times: 3, Every: 20 * time.Millisecond}, "talosctl"}).Fails()
 	if _, ok := errors.AsType[*Impossible](err); !ok || !strings.Contains(err.Error(), "does another cluster hold the address") {
 		t.Errorf("the error is %T %v, want an *Impossible that names the cause", err, err)
 	}

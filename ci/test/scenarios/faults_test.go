@@ -97,20 +97,18 @@ func TestAGhostIsNamedWithTheWayOut(t *testing.T) {
 func TestTheGateHoldsUntilEachAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
-	w.on("apiserver-restarts=8s") // the virtual IP is another one's meanwhile, and steady
+	w.on("apiserver-restarts=20s") // the virtual IP is another one's meanwhile, and steady
 	w.castle("create").succeeds()
-	const condition = "API server of each control plane"
 	refused := w.event(func(e timeline.Event) bool {
-		return e.Name == condition && e.Phase == timeline.PhaseWaiting && strings.Contains(e.Cause, "2 of 3 ready; sandbox-cp-")
+		return strings.HasPrefix(e.Name, "virtual IP") && e.Phase == timeline.PhaseWaiting && strings.Contains(e.Cause, "2 of 3 ready; sandbox-cp-")
 	})
 	if refused.Kind == "" {
-		t.Fatal("the gate saw no API server refuse")
+		t.Fatal("the gate saw no API server refuse while the virtual IP answered")
 	}
-	steady, opened := w.event(ends(timeline.KindGate, "platform", "virtual IP")), w.event(ends(timeline.KindGate, "platform", condition))
-	tell.Observation(t, 0, "%s; the virtual IP was steady after %s, and each API server ready %s later", refused.Cause,
-		steady.Time.Sub(refused.Time), opened.Time.Sub(steady.Time))
-	if !opened.Time.After(steady.Time) {
-		t.Errorf("the gate held until %s, and the virtual IP was steady at %s", opened.Time, steady.Time)
+	opened := w.event(ends(timeline.KindGate, "platform", "virtual IP"))
+	tell.Observation(t, 0, "%s; the gate opened %s later", refused.Cause, opened.Time.Sub(refused.Time))
+	if !opened.Time.After(refused.Time) {
+		t.Errorf("the gate opened at %s, and an API server refused at %s", opened.Time, refused.Time)
 	}
 }
 
