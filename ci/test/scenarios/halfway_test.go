@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -103,6 +105,7 @@ func TestCreateGoesOnAfterItWasKilledWhileHelmInstalled(t *testing.T) {
 		return found
 	}
 
+	release := k.holdDaemonSets("metallb-system")
 	killed := w.start(w.live, nil, "create")
 	w.until(3*time.Minute, "Helm installs MetalLB", func() (string, bool) {
 		seen := records()
@@ -113,6 +116,7 @@ func TestCreateGoesOnAfterItWasKilledWhileHelmInstalled(t *testing.T) {
 	if left := records(); !slices.Equal(left, []string{"1 pending-install"}) {
 		t.Fatalf("the kill came too late: Helm's records are %v", left)
 	}
+	release()
 
 	w.castle("create").succeeds()
 	if left := records(); !slices.Equal(left, []string{"1 deployed"}) {
@@ -125,4 +129,45 @@ func TestCreateGoesOnAfterItWasKilledWhileHelmInstalled(t *testing.T) {
 		t.Errorf("of the freed release the time line says %q", cause)
 	}
 	k.givesAddresses()
+}
+
+// holdDaemonSets has Helm stand still in the middle of a release, so that a kill meets it there on any machine: a webhook that takes
+// connections and never answers is asked about each DaemonSet of a namespace, for as long as the API server waits for a webhook at
+// most. After that, and once it is released, DaemonSets are made as if nobody had been asked.
+func (k kube) holdDaemonSets(namespace string) (release func()) {
+	t := k.world.t
+	t.Helper()
+	const address = "127.0.0.1:9443"
+	silent, err := k.world.listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	name := "silent.example.com"
+	configurations := k.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err = configurations.Create(t.Context(), &admission.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admission.ValidatingWebhook{{
+			Name:              name,
+			ClientConfig:      admission.WebhookClientConfig{URL: new("https://" + address)},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			Rules: []admission.RuleWithOperations{{
+				Operations: []admission.OperationType{admission.Create},
+				Rule:       admission.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"daemonsets"}},
+			}},
+			FailurePolicy:           new(admission.Ignore),
+			SideEffects:             new(admission.SideEffectClassNone),
+			TimeoutSeconds:          new(int32(30)),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := configurations.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
