@@ -88,7 +88,11 @@ func (f *founder) bootstrap(ctx context.Context, at int) error {
 	if err != nil {
 		f.answer = unwrapped(err)
 	}
-	switch client.StatusCode(err) {
+	code := client.StatusCode(err)
+	if cut(err) {
+		code = codes.DeadlineExceeded
+	}
+	switch code {
 	case codes.OK:
 		f.call(at, false)
 		if f.accepted.IsZero() {

@@ -196,8 +196,18 @@ func passing(err error) bool {
 		codes.Aborted:          // another change of its state was first
 		return true
 	default:
-		return errors.Is(err, context.DeadlineExceeded)
+		return errors.Is(err, context.DeadlineExceeded) || cut(err)
 	}
+}
+
+// cut tells that the time of a call was over before Talos had done what it was asked for: its handlers then answer with what they
+// were at and the error of the call's context, without a code of its own, and that answer can come before the caller's own end.
+func cut(err error) bool {
+	if client.StatusCode(err) != codes.Unknown {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, context.DeadlineExceeded.Error()) || strings.Contains(text, context.Canceled.Error())
 }
 
 // quiet finds out about a node that does not answer.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"tazlab.net/castle/ci/cluster/description"
 )
@@ -32,6 +34,23 @@ func threeViews() ([]*node, []view) {
 func everywhere(views []view, list []*machine.EtcdMember) {
 	for i := range views {
 		views[i].members = list
+	}
+}
+
+func TestACallThatWasCutIsKnownByTalossOwnWords(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{status.Error(codes.Unknown, "failed to stop etcd: context deadline exceeded"), true},
+		{status.Error(codes.Unknown, "failed to stop etcd: context canceled"), true},
+		{status.Error(codes.Unknown, "failed to stop etcd: no such service"), false},
+		{status.Error(codes.Internal, "context deadline exceeded"), false}, // etcd's own, of which Talos says more by its code
+		{nil, false},
+	} {
+		if got := cut(c.err); got != c.want {
+			t.Errorf("%v: %t", c.err, got)
+		}
 	}
 }
 
