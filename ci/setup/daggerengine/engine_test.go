@@ -4,11 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 
 	"tazlab.net/castle/ci/setup/daemon"
@@ -55,25 +53,10 @@ func TestOneCommandAtATimeStartsTheEngine(t *testing.T) {
 	unlock()
 }
 
-func TestTheSDKImageIsContentThatTheEngineFinds(t *testing.T) {
-	base, err := random.Image(100, 2)
+func TestAnImageIsContentThatTheEngineFinds(t *testing.T) {
+	image, err := random.Image(100, 2)
 	if err != nil {
 		t.Fatal(err)
-	}
-	codegen := filepath.Join(t.TempDir(), "codegen")
-	if err := os.WriteFile(codegen, []byte("program"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	image, err := SDKImage(base, codegen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(config.Config.Env, "GOTOOLCHAIN=local") {
-		t.Errorf("GOTOOLCHAIN is not set: %q", config.Config.Env)
 	}
 	folder := t.TempDir()
 	digest, err := writeContent(image, folder)
@@ -96,19 +79,5 @@ func TestTheSDKImageIsContentThatTheEngineFinds(t *testing.T) {
 	again, err := writeContent(image, folder)
 	if err != nil || again != digest {
 		t.Errorf("written again: %s, %v; want %s", again, err, digest)
-	}
-}
-
-func TestAVariableOfTheBaseIsReplacedAndANewOneAdded(t *testing.T) {
-	env := setVariable([]string{"PATH=/bin", "GOPATH=/other"}, "GOPATH", "/go")
-	env = setVariable(env, "CGO_ENABLED", "0")
-	if want := []string{"PATH=/bin", "GOPATH=/go", "CGO_ENABLED=0"}; !slices.Equal(env, want) {
-		t.Errorf("got %q, want %q", env, want)
-	}
-}
-
-func TestASDKImageWithoutItsCodeGeneratorIsAnError(t *testing.T) {
-	if _, err := SDKImage(empty.Image, filepath.Join(t.TempDir(), "nowhere")); err == nil {
-		t.Error("got no error")
 	}
 }

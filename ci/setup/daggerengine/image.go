@@ -69,19 +69,15 @@ func (e Engine) Image(ctx context.Context, root v1.Layer) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := e.Toolchain(ctx)
+	sdk, err := e.sdk(ctx, programs)
 	if err != nil {
-		return nil, fmt.Errorf("base of the Go SDK's image: %w", err)
+		return nil, err
 	}
-	return assemble(root, base, programs, recipe.Version)
+	return assemble(root, sdk, programs, recipe.Version)
 }
 
-// assemble puts the engine of a version and the Go SDK's image, made of a base, on top of a root.
-func assemble(root v1.Layer, base v1.Image, programs map[string]string, version string) (v1.Image, error) {
-	sdk, err := SDKImage(base, programs["codegen"])
-	if err != nil {
-		return nil, fmt.Errorf("the Go SDK's image: %w", err)
-	}
+// assemble puts the engine of a version and the Go SDK's image on top of a root.
+func assemble(root v1.Layer, sdk v1.Image, programs map[string]string, version string) (v1.Image, error) {
 	digest, err := sdk.Digest()
 	if err != nil {
 		return nil, err

@@ -19,13 +19,13 @@ import (
 func madeImage(t *testing.T) v1.Image {
 	t.Helper()
 	folder, programs := t.TempDir(), map[string]string{}
-	for _, name := range []string{"engine", "dagger-init", "dial-stdio", "dnsname", "codegen"} {
+	for _, name := range []string{"engine", "dagger-init", "dial-stdio", "dnsname"} {
 		programs[name] = filepath.Join(folder, name)
 		if err := os.WriteFile(programs[name], []byte(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	base, err := random.Image(1000, 2)
+	sdk, err := random.Image(1000, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func madeImage(t *testing.T) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := assemble(root, base, programs, "v1.2.3")
+	image, err := assemble(root, sdk, programs, "v1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func TestTheImageHoldsWhatTheEngineAndTheDaggerCLILookFor(t *testing.T) {
 	for _, layer := range manifest.Layers {
 		blob(layer.Digest)
 	}
-	if len(manifest.Layers) != 3 {
-		t.Errorf("the Go SDK's image has %d layers, want its base's two and one more", len(manifest.Layers))
+	if len(manifest.Layers) != 2 {
+		t.Errorf("the Go SDK's image has %d layers, want its two", len(manifest.Layers))
 	}
 }
 

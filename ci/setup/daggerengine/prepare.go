@@ -1,21 +1,17 @@
 package daggerengine
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"tazlab.net/castle/ci/setup/daggerengine/gosdk"
 )
 
 // debianCNIPlugins is where Debian's package puts them; the engine wants them beside its own plugin, dnsname.
@@ -54,19 +50,33 @@ func (e Engine) prepare(ctx context.Context, programs map[string]string) error {
 	if err := writeDNSMasq(files.bin); err != nil {
 		return err
 	}
-	base, err := e.Toolchain(ctx)
+	image, err := e.sdk(ctx, programs)
 	if err != nil {
-		return fmt.Errorf("base of the Go SDK's image: %w", err)
-	}
-	image, err := SDKImage(base, programs["codegen"])
-	if err != nil {
-		return fmt.Errorf("the Go SDK's image: %w", err)
+		return err
 	}
 	digest, err := writeContent(image, files.content)
 	if err != nil {
 		return fmt.Errorf("the Go SDK's image: %w", err)
 	}
 	return os.WriteFile(files.sdkDigest, []byte(digest), 0o644)
+}
+
+// sdk is the Go SDK's image.
+func (e Engine) sdk(ctx context.Context, programs map[string]string) (v1.Image, error) {
+	base, err := e.Toolchain(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("base of the Go SDK's image: %w", err)
+	}
+	kept := gosdk.Caches{Folder: e.folder("go-sdk"), Module: filepath.Join(filepath.Dir(programs["codegen"]), "go-sdk"), Log: e.Log}
+	caches, err := kept.Layer(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	image, err := gosdk.Image(base, programs["codegen"], caches)
+	if err != nil {
+		return nil, fmt.Errorf("the Go SDK's image: %w", err)
+	}
+	return image, nil
 }
 
 // writeDNSMasq has dnsmasq serve names on the engine's own bridge only. As the dnsname plugin starts it, it listens on all
@@ -78,61 +88,6 @@ func writeDNSMasq(folder string) error {
 		return err
 	}
 	return os.WriteFile(file, []byte(fmt.Sprintf("#!/bin/sh\nexec %s --bind-dynamic \"$@\"\n", real)), 0o755)
-}
-
-// SDKImage is what the engine compiles Go modules in: a Go toolchain with the SDK's code generator and the folders that
-// the engine mounts its caches over.
-func SDKImage(base v1.Image, codegen string) (v1.Image, error) {
-	program, err := os.ReadFile(codegen)
-	if err != nil {
-		return nil, err
-	}
-	var archive bytes.Buffer
-	writer := tar.NewWriter(&archive)
-	for _, folder := range []string{"go/", "go/pkg/", "go/pkg/mod/", "root/", "root/.cache/", "root/.cache/go-build/"} {
-		if err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder, Mode: 0o755}); err != nil {
-			return nil, err
-		}
-	}
-	if err := writer.WriteHeader(&tar.Header{Name: "usr/local/bin/codegen", Mode: 0o755, Size: int64(len(program))}); err != nil {
-		return nil, err
-	}
-	if _, err := writer.Write(program); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	image, err := mutate.AppendLayers(base, layer)
-	if err != nil {
-		return nil, err
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	config = config.DeepCopy()
-	config.Config.Entrypoint, config.Config.Cmd = nil, nil
-	for name, value := range map[string]string{"GOPATH": "/go", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"} {
-		config.Config.Env = setVariable(config.Config.Env, name, value)
-	}
-	return mutate.ConfigFile(image, config)
-}
-
-func setVariable(env []string, name, value string) []string {
-	for i, variable := range env {
-		if strings.HasPrefix(variable, name+"=") {
-			env[i] = name + "=" + value
-			return env
-		}
-	}
-	return append(env, name+"="+value)
 }
 
 // writeContent writes an image's blobs into a content folder as the engine reads it (blobs/sha256/…) and returns the

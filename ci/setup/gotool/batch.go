@@ -1,6 +1,7 @@
 package gotool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,14 +176,12 @@ func (b *Batch) build(ctx context.Context, recipe Recipe, dir string) error {
 			return err
 		}
 	}
-	if len(recipe.Files) > 0 {
-		folder, err := run("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", recipe.Module)
-		if err != nil {
-			return err
-		}
-		if err := keepFiles(strings.TrimSpace(folder), source, out, recipe.Files); err != nil {
-			return err
-		}
+	from := origins{recipe: source, module: func(path string) (string, error) {
+		folder, err := run("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", cmp.Or(path, recipe.Module))
+		return strings.TrimSpace(folder), err
+	}}
+	if err := keepFiles(from, out, recipe.Files); err != nil {
+		return err
 	}
 	if err := os.Rename(out, dir); err != nil && !isDir(dir) {
 		return err

@@ -21,19 +21,30 @@ func writeAll(t *testing.T, folder string, files map[string]string) {
 	}
 }
 
-func TestFilesOfTheModuleAndOfTheRecipeAreKept(t *testing.T) {
-	module, recipe, out := t.TempDir(), t.TempDir(), t.TempDir()
+// from are the folders of a recipe whose module is at the first one.
+func from(module, recipe string, others map[string]string) origins {
+	return origins{recipe: recipe, module: func(path string) (string, error) {
+		if path == "" {
+			return module, nil
+		}
+		return others[path], nil
+	}}
+}
+
+func TestFilesOfModulesAndOfTheRecipeAreKept(t *testing.T) {
+	module, recipe, out, other := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	writeAll(t, other, map[string]string{"client/client.go": "client"})
 	writeAll(t, module, map[string]string{"deploy/chart/Chart.yaml": "module's", "deploy/chart/templates/a.yaml": "a", "crds/bundle.yaml": "crd", "main.go": "go"})
 	writeAll(t, recipe, map[string]string{"sub/Chart.yaml": "recipe's"})
-	err := keepFiles(module, recipe, out, map[string]string{
-		"charts/x": "deploy/chart", "charts/x/crds": "crds", "charts/x/charts/sub": "./sub", "one.yaml": "crds/bundle.yaml",
+	err := keepFiles(from(module, recipe, map[string]string{"example.com/sdk": other}), out, map[string]string{
+		"charts/x": "deploy/chart", "charts/x/crds": "crds", "charts/x/charts/sub": "./sub", "one.yaml": "crds/bundle.yaml", "sdk": "example.com/sdk:.",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
 		"charts/x/Chart.yaml": "module's", "charts/x/templates/a.yaml": "a", "charts/x/crds/bundle.yaml": "crd",
-		"charts/x/charts/sub/Chart.yaml": "recipe's", "one.yaml": "crd",
+		"charts/x/charts/sub/Chart.yaml": "recipe's", "one.yaml": "crd", "sdk/client/client.go": "client",
 	} {
 		data, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil || string(data) != want {
@@ -46,9 +57,11 @@ func TestFilesOfTheModuleAndOfTheRecipeAreKept(t *testing.T) {
 }
 
 func TestAFileThatTheModuleLacksIsNamed(t *testing.T) {
-	err := keepFiles(t.TempDir(), t.TempDir(), t.TempDir(), map[string]string{"charts/x": "charts/gone"})
-	if err == nil || !strings.Contains(err.Error(), "charts/gone") {
-		t.Errorf("got %v", err)
+	for _, file := range []string{"charts/gone", "example.com/gone:."} {
+		err := keepFiles(from(t.TempDir(), t.TempDir(), nil), t.TempDir(), map[string]string{"charts/x": file})
+		if name, _, _ := strings.Cut(file, ":"); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", file, err)
+		}
 	}
 }
 

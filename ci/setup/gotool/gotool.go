@@ -51,7 +51,8 @@ type Recipe struct {
 	// Binaries maps each program's file name to its package, relative to Module ("." for the module's root).
 	Binaries map[string]string `yaml:"binaries"`
 	// Files maps names below the tool's folder to files or folders that are kept there, such as a chart: of Module
-	// ("charts/metallb"), or of the recipe's own folder where they start with "./".
+	// ("charts/metallb"), of another module that the recipe is built from, by its path and a colon
+	// ("dagger.io/dagger:."), or of the recipe's own folder where they start with "./".
 	Files map[string]string `yaml:"files"`
 	// Go is the toolchain's version, so that every machine builds the same programs; the Go SDK's code generator also
 	// writes it into the go.mod of modules, which the golang image of images.yaml must then satisfy.
