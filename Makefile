@@ -72,6 +72,10 @@ mixes = $(if $(filter file,$(origin N)),10,$(N))
 drill: castle ## Play every story and print what was seen; PAGE=docs/reliability.md keeps it. FAULTS=random N=10 SEED=1 mixes faults
 	@scripts/drill.sh $(castle) $(cache) $(if $(filter random,$(FAULTS)),random $(mixes) $(SEED),$(if $(PAGE),-write=$(PAGE)) $(if $(STORIES),-only=$(STORIES)))
 
+.PHONY: drill-red
+drill-red: castle ## Take out what each story is held by, in a clone, and see that the story's test is red; PAGE and STORIES as with drill, QUICK=1 without worlds
+	@scripts/drill.sh $(castle) $(cache) red $(if $(PAGE),-write=$(PAGE)) $(if $(STORIES),-only=$(STORIES)) $(if $(QUICK),-quick)
+
 .PHONY: interruptions
 interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun; ONLY=out leaves create in peace
 	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED) $(ONLY)

@@ -1,0 +1,104 @@
+// Command red shows that the stories' tests can fail: of each story it takes out of castle what the story is held by, as spoils.yaml says,
+// and runs one of the story's tests, which has to notice. It works on a clone, and never on the repository itself. It prints a table in
+// Markdown, and fails unless every test was red.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"tazlab.net/castle/ci/test/drill/marked"
+)
+
+type options struct {
+	root  string // the repository
+	only  string // names of stories; empty: all
+	write string // the page whose table is replaced
+	quick bool   // leave out what needs a world or an engine
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.root, "root", ".", "the repository")
+	flag.StringVar(&o.only, "only", "", "these stories only, by their names, with commas between them")
+	flag.StringVar(&o.write, "write", "", "write the table into this page, such as docs/reliability.md, between its marks")
+	flag.BoolVar(&o.quick, "quick", false, "leave out the tests that start worlds or call an engine")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := red(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "red:", err)
+		os.Exit(1)
+	}
+}
+
+func red(ctx context.Context, o options) error {
+	all, err := load()
+	if err != nil {
+		return err
+	}
+	if all, err = all.chosen(o.only, o.quick); err != nil {
+		return err
+	}
+	began := time.Now()
+	copied, err := clone(ctx, o.root)
+	if err != nil {
+		return err
+	}
+	defer copied.remove()
+	var seen []shown
+	unnoticed := 0
+	for _, s := range all {
+		one, err := copied.try(ctx, s)
+		if err != nil {
+			return err
+		}
+		if one.outcome != wasRed {
+			unnoticed++
+			fmt.Fprintln(os.Stderr, one.output)
+		}
+		fmt.Fprintf(os.Stderr, "%-14s %s: without %s: %s, %.0f s\n", one.outcome, s.Story, s.Without, s.Test, one.took.Seconds())
+		seen = append(seen, one)
+	}
+	text := fmt.Sprintf("%s, %d cores, %.0f min: **%d of %d were red**.\n\n%s", began.Format(time.DateOnly), runtime.NumCPU(), time.Since(began).Minutes(),
+		len(seen)-unnoticed, len(seen), markdown(seen))
+	fmt.Print(text)
+	if o.write != "" {
+		if err := rewrite(o.write, text); err != nil {
+			return err
+		}
+	}
+	if unnoticed > 0 {
+		return errors.New("not every test noticed what was taken out")
+	}
+	return nil
+}
+
+func markdown(seen []shown) string {
+	var out strings.Builder
+	out.WriteString("| story | taken out | test | outcome |\n|---|---|---|---|\n")
+	for _, s := range seen {
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", s.Story, s.Without, s.Test, s.outcome)
+	}
+	return out.String()
+}
+
+func rewrite(page, text string) error {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	written, err := marked.Replace(string(old), "red", text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(written), 0o644)
+}
