@@ -47,6 +47,7 @@ func (k *checker) talos() {
 	k.word("talos.diskEncryption.ephemeral", t.DiskEncryption.Ephemeral)
 	k.extensions(minor)
 	k.kernelModules(minor)
+	k.registryMirrors()
 }
 
 func (k *checker) schematic() {

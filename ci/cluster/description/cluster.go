@@ -188,6 +188,9 @@ type Talos struct {
 	KernelModules []string `json:"kernelModules"`
 	// Encryption of the system disk.
 	DiskEncryption DiskEncryption `json:"diskEncryption"`
+	// Mirrors of registries, asked in this order before the registry itself, by the host that names of images begin with, such as docker.io,
+	// or "*" for all others. A path that begins with /v2/ is asked as it stands, such as a project's in Harbor.
+	RegistryMirrors map[string][]string `json:"registryMirrors,omitzero"`
 	// Strategic merge patches of the machine configuration: for all nodes, then for those of a role.
 	Patches Patches `json:"patches,omitzero"`
 }

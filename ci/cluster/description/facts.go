@@ -89,6 +89,8 @@ var facts = strictyaml.Facts{
 	"talos.diskEncryption":           {Optional: true},
 	"talos.diskEncryption.ephemeral": {Words: []string{EncryptionNodeID, EncryptionNone}, Default: EncryptionNodeID},
 
+	"talos.registryMirrors": {Optional: true, Hint: "write the addresses of mirrors for each registry, such as {docker.io: [https://mirror.example.com]}"},
+
 	"nodes[].patches":            {Optional: true},
 	"talos.patches":              {Optional: true},
 	"talos.patches.all":          {Optional: true},

@@ -49,7 +49,7 @@ func place(c *Cluster, path string) string {
 	if path == "" {
 		return ""
 	}
-	return path + ":"
+	return strictyaml.EntryName(path) + ":"
 }
 
 func prefixed(prefix, text string) string {

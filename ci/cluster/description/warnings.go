@@ -2,6 +2,9 @@ package description
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"golang.org/x/mod/semver"
 )
@@ -26,6 +29,14 @@ func (c *Cluster) Warnings() []string {
 	for _, known := range flaws {
 		if v := c.Talos.Version; semver.Compare(v, known.from) >= 0 && semver.Compare(v, known.before) < 0 {
 			warnings = append(warnings, fmt.Sprintf("talos.version %s %s; write %s, and make the template anew from that version's image", v, known.flaw, TalosVersion))
+		}
+	}
+	for _, registry := range slices.Sorted(maps.Keys(c.Talos.RegistryMirrors)) {
+		for _, address := range c.Talos.RegistryMirrors[registry] {
+			if strings.HasPrefix(address, "http://") {
+				warnings = append(warnings, fmt.Sprintf("talos.registryMirrors[%s] asks %s without TLS, and whoever answers in its place chooses what the machines run; "+
+					"give the mirror a certificate, and Talos its authority by a patch of kind RegistryTLSConfig where it is not a public one", registry, address))
+			}
 		}
 	}
 	return warnings

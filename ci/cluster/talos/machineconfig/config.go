@@ -203,8 +203,12 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 		vip.LinkName = link
 		documents = append(documents, vip)
 	}
+	mirrors, err := mirrors(c)
+	if err != nil {
+		return nil, err
+	}
 	volumes, err := volumes(c, node)
-	return append(documents, volumes...), err
+	return slices.Concat(documents, mirrors, volumes), err
 }
 
 // supported tells whether the two versions go together.
