@@ -56,7 +56,11 @@ func path(d profile.Delays, nodes []description.Node, pulled func(image string, 
 	store := pulled("external-secrets/external-secrets", at.Platform, first) + d.WebhookServes + session(1)
 	at.Engine = store + session(1)
 	at.Networking = pulled("metallb/controller", at.Platform, first) + d.WebhookServes
-	at.Storage = pulled("longhornio/longhorn-manager", at.Platform, last)
+	// What the managers start, and a pod with a volume, come when every manager runs.
+	managers := pulled("longhornio/longhorn-manager", at.Platform, last)
+	for _, image := range []string{"longhornio/longhorn-instance-manager", "longhornio/longhorn-engine", "longhornio/csi-attacher"} {
+		at.Storage = max(at.Storage, pulled(image, managers, last))
+	}
 	// Flux's images come while the store and then its credentials (user name, password, authority) do; then the blog's image does.
 	at.GitOps = max(pulled("fluxcd/source-controller", at.Platform, first), store+session(3)) + d.Pull("blog")
 	return at

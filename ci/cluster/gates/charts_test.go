@@ -87,29 +87,33 @@ func TestAnExternalSecretOfAnOlderGenerationIsNotSynced(t *testing.T) {
 	gate.Opens()
 }
 
-func TestTheStorageGateWantsTheDefaultClassAndARunningManager(t *testing.T) {
+func TestTheStorageGateWantsTheDefaultClassAndManagersAndDriversThatRun(t *testing.T) {
 	server := shared.Server(t)
 	client := connect(t, server)
-	conditions := storage(Env{Kube: client, Cluster: sandbox()})
-	gate := begin(t, time.Minute, conditions[0], conditions[1], conditions[2])
+	conditions := storage(Env{Kube: client, Cluster: sandbox(), LookOnly: true})
+	gate := begin(t, time.Minute, conditions...)
 	class := func(annotations string) {
 		server.Put(kube.StorageClasses, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: longhorn"+annotations+"}, provisioner: driver.longhorn.io}")
 	}
 	class("")
 	gate.Sees("exists, but is not the default")
 	class(`, annotations: {storageclass.kubernetes.io/is-default-class: "true"}`)
-	manager := func(status string) {
-		server.Put(kube.DaemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: longhorn-manager, namespace: longhorn-system},
+	daemons := func(name, status string) {
+		server.Put(kube.DaemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: `+name+`, namespace: longhorn-system},
 			spec: {selector: {matchLabels: {app: m}}, template: {metadata: {labels: {app: m}}, spec: {containers: [{name: m, image: m}]}}},
 			status: {observedGeneration: 1, currentNumberScheduled: 0, numberMisscheduled: 0, `+status+`}}`)
 	}
-	manager("desiredNumberScheduled: 0, numberReady: 0")
+	const one, two = "desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1, numberReady: 1",
+		"desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2, numberReady: 2"
+	daemons("longhorn-manager", "desiredNumberScheduled: 0, numberReady: 0")
 	gate.Sees("scheduled on no node yet")
-	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1, numberReady: 1")
+	daemons("longhorn-manager", one)
 	gate.Sees("Available: 1/2")
 	server.Put(kube.CSIDrivers, "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: driver.longhorn.io}, spec: {}}")
+	daemons("longhorn-manager", two)
+	daemons("longhorn-csi-plugin", one)
 	gate.StaysShut(200 * time.Millisecond)
-	manager("desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2, numberReady: 2")
+	daemons("longhorn-csi-plugin", two)
 	gate.Opens()
 }
 

@@ -112,11 +112,17 @@ func networking(e Env) []Condition {
 func storage(e Env) []Condition {
 	const ns = "longhorn-system"
 	class := e.Cluster.Storage.StorageClass
-	return []Condition{
+	conditions := []Condition{
 		{"StorageClass " + class, e.Kube.Objects(kube.StorageClasses, "", defaultClass, class), "kubectl get storageclasses"},
 		{"DaemonSet longhorn-manager in " + ns, e.Kube.Objects(kube.DaemonSets, ns, kube.OnEveryNode, "longhorn-manager"), lookInto(ns)},
 		{"CSIDriver driver.longhorn.io", e.Kube.Objects(kube.CSIDrivers, "", kube.Present, "driver.longhorn.io"), "kubectl get csidrivers; " + lookInto(ns)},
+		{"DaemonSet longhorn-csi-plugin in " + ns, e.Kube.Objects(kube.DaemonSets, ns, kube.OnEveryNode, "longhorn-csi-plugin"), lookInto(ns)},
 	}
+	if e.LookOnly {
+		return conditions
+	}
+	return append(conditions, Condition{"a volume for a pod", volume{e.Kube, class},
+		"kubectl -n " + proofNamespace + " describe pods,persistentvolumeclaims; kubectl get volumeattachments; " + lookInto(ns)})
 }
 
 func gitopsSecrets(e Env) []Condition {

@@ -8,17 +8,11 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"tazlab.net/castle/ci/cluster/kube"
 )
-
-// proofNamespace is the namespace of what castle creates to see whether it works. It stays, empty: a namespace takes
-// seconds to go, and the next run would have to wait for that.
-const proofNamespace = "castle-proof"
 
 // loadBalancer waits until a Service of type LoadBalancer gets an address of the pool, or MetalLB answers that others hold all of
 // them. The Service is castle's own, has no endpoints, and is removed whatever the outcome is; a dry run would show nothing, because
@@ -34,15 +28,11 @@ const proofService = "loadbalancer"
 
 // Wait waits as Waiter says.
 func (l loadBalancer) Wait(ctx context.Context, report func(string)) error {
-	client := l.Kube.Resource(kube.Services).Namespace(proofNamespace)
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.RequestTimeout)
-		defer cancel()
-		_ = client.Delete(ctx, proofService, metav1.DeleteOptions{}) // the next run removes it, if this fails
-	}()
+	proof := l.service()
+	defer proof.remove(ctx)
 	var own types.UID
 	err := l.Kube.Poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) kube.Answer {
-		service, err := l.create(ctx)
+		service, err := proof.create(ctx)
 		if err != nil {
 			return kube.Answer{Seen: "cannot create the Service yet: " + kube.Brief(err).Error(), Err: err}
 		}
@@ -82,33 +72,15 @@ func refused(events []*unstructured.Unstructured, service types.UID) bool {
 	})
 }
 
-// create creates the Service anew: one that a killed run left behind proves nothing about now.
-func (l loadBalancer) create(ctx context.Context) (*unstructured.Unstructured, error) {
-	labels := map[string]any{"app.kubernetes.io/managed-by": "castle"}
-	namespace := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace",
-		"metadata": map[string]any{"name": proofNamespace, "labels": labels},
-	}}
-	_, err := l.Kube.Resource(kube.Namespaces).Create(ctx, namespace, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, err
-	}
-	client := l.Kube.Resource(kube.Services).Namespace(proofNamespace)
-	if err := client.Delete(ctx, proofService, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return nil, err
-	}
-	return client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+func (l loadBalancer) service() proof {
+	return proof{kube: l.Kube, resource: kube.Services, name: proofService, annotations: map[string]any{"metallb.io/address-pool": l.Pool}, object: map[string]any{
 		"apiVersion": "v1", "kind": "Service",
-		"metadata": map[string]any{
-			"name": proofService, "labels": labels,
-			"annotations": map[string]any{"metallb.io/address-pool": l.Pool},
-		},
 		"spec": map[string]any{
 			"type":                          "LoadBalancer",
 			"allocateLoadBalancerNodePorts": false,
 			"ports":                         []any{map[string]any{"name": "discard", "port": int64(9), "protocol": "TCP"}},
 		},
-	}}, metav1.CreateOptions{})
+	}}
 }
 
 func (l loadBalancer) hasAddress(service *unstructured.Unstructured) (string, bool) {

@@ -3,6 +3,7 @@ package layers_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,8 +32,16 @@ func imagesAreListed(t *testing.T, server *kubetest.Server) {
 	installed := map[string]string{}
 	note := func(pod corev1.PodSpec, nodes string) {
 		for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
-			if known := installed[container.Image]; known == "" || known == charts.OnAny || nodes == charts.OnAll {
-				installed[container.Image] = nodes
+			images := []string{container.Image}
+			for i, argument := range container.Args { // what it is told to start, on the nodes that it is on
+				if strings.HasSuffix(argument, "-image") && i+1 < len(container.Args) {
+					images = append(images, container.Args[i+1])
+				}
+			}
+			for _, image := range images {
+				if known := installed[image]; known == "" || known == charts.OnAny || nodes == charts.OnAll {
+					installed[image] = nodes
+				}
 			}
 		}
 	}

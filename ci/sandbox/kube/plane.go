@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,6 +22,7 @@ import (
 	"tazlab.net/castle/ci/sandbox/kube/podnet"
 	"tazlab.net/castle/ci/sandbox/kube/relay"
 	"tazlab.net/castle/ci/sandbox/kube/services"
+	"tazlab.net/castle/ci/sandbox/longhorn"
 )
 
 // kubernetesPort is where the world finds the API, on each control plane's address and on the virtual IP.
@@ -49,6 +51,7 @@ type Plane struct {
 	agent   *agent.Agent
 	proxy   *services.Proxy
 	dns     *services.DNS
+	storage *longhorn.Longhorn
 }
 
 // New makes a plane with nothing running. etcd's data of a former life is found when a control plane comes up.
@@ -268,10 +271,12 @@ func (p *Plane) prepare(config Config) error {
 	}
 	// The agent and the proxy ask each other; the proxy is there before the agent has a pod.
 	var proxy *services.Proxy
+	storage := longhorn.New(p.log())
 	nodes, err := agent.New(agent.Options{
 		Folder: disksOf(p.options.Folder), Pulled: p.images, Memory: filepath.Join(p.memory, "pods"), Network: network, Images: p.options.Binaries.Images, Profile: p.options.Profile,
 		Service: config.service(), DNS: config.dns(), Domain: config.domain(),
 		KubernetesVersion: p.options.KubernetesVersion, OSImage: p.options.OSImage, Log: p.log(), KubeletTLS: kubelet,
+		Ends:          storage.Ends,
 		ServesWebhook: func(pod *corev1.Pod) bool { return proxy.ServesWebhook(pod) },
 		Changed:       func() { proxy.Changed() },
 	})
@@ -293,7 +298,7 @@ func (p *Plane) prepare(config Config) error {
 		nodes.Close()
 		return err
 	}
-	p.network, p.agent, p.proxy, p.dns = network, nodes, proxy, dns
+	p.network, p.agent, p.proxy, p.dns, p.storage = network, nodes, proxy, dns, storage
 	for _, n := range p.nodes {
 		nodes.NodeUp(n)
 	}
@@ -317,7 +322,12 @@ func (p *Plane) start(ctx context.Context) error {
 	}
 	following, stop := context.WithCancel(context.Background())
 	factory := informers.NewSharedInformerFactory(control.client, 0)
-	if err := errors.Join(p.agent.Connect(control.client, factory), p.proxy.Connect(factory)); err != nil {
+	objects, err := dynamic.NewForConfig(control.admin)
+	if err == nil {
+		err = errors.Join(p.agent.Connect(control.client, factory), p.proxy.Connect(factory),
+			p.storage.Connect(following, longhorn.Client{Typed: control.client, Dynamic: objects}, factory))
+	}
+	if err != nil {
 		stop()
 		control.stop()
 		return err

@@ -74,8 +74,9 @@ func Homelab() Delays {
 		Images: []Image{
 			{"external-secrets", 22 * time.Second},
 			{"metallb", 20 * time.Second},
-			{"longhorn", 75 * time.Second},
+			{"longhorn-", 75 * time.Second},
 			{"fluxcd", 28 * time.Second},
+			{"/pause:", 0}, // containerd runs it in each pod
 		},
 		ImagePull:     6 * time.Second,
 		WebhookServes: 4 * time.Second,

@@ -19,6 +19,7 @@ var mebibytes = []struct {
 	{"longhorn-manager", 130}, {"longhorn-ui", 75}, {"csi-", 30}, {"livenessprobe", 12},
 	{"metallb/speaker", 50}, {"metallb/controller", 30}, {"frr", 55},
 	{"external-secrets", 75}, {"helm-controller", 40}, {"kustomize-controller", 45}, {"source-controller", 50}, {"notification-controller", 25},
+	{"/pause:", 0}, // containerd runs it in each pod
 	{"etcd", 22}, {"kube-apiserver", 28}, {"kubelet", 105},
 }
 

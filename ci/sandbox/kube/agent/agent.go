@@ -52,6 +52,8 @@ type Options struct {
 	// KubeletTLS is what kubelets serve logs with. Nil: they do not.
 	KubeletTLS *tls.Config
 
+	// Ends is how a container ends that should and that no program stands for: its exit code, and what it says last. Nil: it succeeds.
+	Ends func(context.Context, *corev1.Pod, *corev1.Container) (code int, says string)
 	// ServesWebhook tells whether the API server calls a pod. Nil: it calls none.
 	ServesWebhook func(*corev1.Pod) bool
 	// Changed is called when what Holds answers has changed. Nil: nobody is told.

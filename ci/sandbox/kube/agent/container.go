@@ -126,13 +126,20 @@ func (c *container) again(code int, err error) bool {
 	}
 }
 
-// pretend is a container that has nothing to prove: one that should end has succeeded, every other runs.
+// pretend is a container that has nothing to prove: one that should end does as Ends says, every other runs.
 func (c *container) pretend(ctx context.Context) {
 	pod := c.worker.object()
 	ends := c.init && !c.sidecar() || slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Job" })
 	now := time.Now()
 	if ends {
-		c.set(func() { c.state = terminated(0, now, c.id()) })
+		code, says := 0, ""
+		if c.worker.agent.options.Ends != nil {
+			code, says = c.worker.agent.options.Ends(ctx, pod, c.spec)
+		}
+		c.set(func() {
+			c.state = terminated(code, now, c.id())
+			c.state.Terminated.Message = says
+		})
 		return
 	}
 	c.set(func() { c.state, c.ready, c.started, c.since = runningSince(now), true, true, now })

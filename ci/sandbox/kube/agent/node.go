@@ -191,7 +191,7 @@ func (a *Agent) persist(ctx context.Context, what string, n *node, call func(con
 
 // register makes the Node object, or gives the one of a former life its labels again; its taints are the business of mark.
 func (a *Agent) register(ctx context.Context, c *api, n *node) error {
-	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Annotations: map[string]string{attachControlled: "true"}, Labels: map[string]string{
 		corev1.LabelHostname: n.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": runtime.GOARCH,
 	}}}

@@ -49,6 +49,7 @@ type worker struct {
 	containers []*container // init containers first
 	started    metav1.Time
 	ready      time.Time // since when the pod is ready; zero when it is not
+	mounts     []stored  // that a driver has mounted
 }
 
 func newWorker(a *Agent, on *node, pod *corev1.Pod) *worker {
@@ -146,6 +147,7 @@ func (w *worker) run() {
 	case <-w.context.Done():
 		return
 	}
+	w.unmount()
 	stop()
 	reporting.Wait()
 	w.remove()
@@ -167,8 +169,14 @@ func (w *worker) prepare(ctx context.Context) error {
 	w.changed()
 	said := ""
 	for {
-		err := w.volumes.sync(ctx, connected, pod)
+		mounts, err := w.claimed(ctx, connected, pod)
 		if err == nil {
+			err = w.volumes.sync(ctx, connected, pod)
+		}
+		if err == nil {
+			w.mu.Lock()
+			w.mounts = mounts
+			w.mu.Unlock()
 			break
 		}
 		if message := err.Error(); message != said {

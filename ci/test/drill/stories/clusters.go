@@ -111,6 +111,10 @@ var clusters = []Story{
 		in("cluster/gates", "TestADeadlineFollowsTheImagesThatArrive", "TestAPullThatDoesNotGoOnIsNotWaitedForForEver"),
 		in("cluster/kube", "TestWhatIsPulledIsReadFromTheKubeletsEvents"),
 		in("sandbox/profile", "TestPullsShareOneLine"))},
+	{"volumes-late", "storage is there when a pod has run with a volume, not when its manager runs", also(
+		in(scenarios, whole),
+		in("cluster/gates", "TestAPodRunsWithAVolumeOfTheClass", "TestTheStorageGateWantsTheDefaultClassAndManagersAndDriversThatRun"),
+		in("sandbox/kube", "TestAPodComesAndGoesWithItsVolume"))},
 	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", also(
 		in(scenarios, "TestAMachineFromAnotherTemplateIsNamed"),
 		in("cluster/talos", "TestMachinesFromAnotherTemplateAreNamedAndNotConfigured", "TestAnImageThatIsNotTheFactorysIsKnownByItsExtensions"))},
