@@ -22,8 +22,8 @@ const (
 // patience ends a wait when its timeout has gone by without an image that arrived or was begun with: over a slow way out five nodes
 // pull for much longer than any fixed time, and a cluster that is given up then is not broken.
 func (r *runner) patience(ctx context.Context, late func()) {
-	moved, last := r.started, kube.Pulls{}
-	looked := false
+	moved, arrived := r.started, -1
+	begun := map[string]bool{} // what is refused is begun with again and again
 	deadline := time.NewTimer(r.options.Timeout)
 	defer deadline.Stop()
 	look := time.NewTicker(r.options.pullsEvery())
@@ -40,11 +40,14 @@ func (r *runner) patience(ctx context.Context, late func()) {
 			if err != nil {
 				continue // the conditions say what is wrong with the API
 			}
-			if now.Pulled > last.Pulled && looked || slices.ContainsFunc(now.Going, func(one string) bool { return !slices.Contains(last.Going, one) }) {
+			if now.Pulled > arrived && arrived >= 0 || slices.ContainsFunc(now.Going, func(one string) bool { return !begun[one] }) {
 				moved = time.Now()
 			}
-			last, looked = now, true
-			r.tellPulls(now.Going)
+			arrived = now.Pulled
+			for _, one := range now.Going {
+				begun[one] = true
+			}
+			r.tellPulls(now)
 		case <-deadline.C:
 			end := moved.Add(r.options.Timeout)
 			if most := r.started.Add(patienceAtMost * r.options.Timeout); end.After(most) {
@@ -60,15 +63,22 @@ func (r *runner) patience(ctx context.Context, late func()) {
 	}
 }
 
-// tellPulls has each condition that is waited for say what is being pulled.
-func (r *runner) tellPulls(going []string) {
-	text := ""
-	if len(going) > 0 {
-		text = "pulling " + strings.Join(going[:min(pullsTold, len(going))], ", ")
-		if more := len(going) - pullsTold; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
+// tellPulls has each condition that is waited for say what is being pulled, and what a registry does not give.
+func (r *runner) tellPulls(now kube.Pulls) {
+	var texts []string
+	if len(now.Refused) > 0 {
+		texts = append(texts, "cannot pull "+now.Refused[0])
+		if more := len(now.Refused) - 1; more > 0 {
+			texts[0] += fmt.Sprintf(" (and %d more)", more)
 		}
 	}
+	if len(now.Going) > 0 {
+		texts = append(texts, "pulling "+strings.Join(now.Going[:min(pullsTold, len(now.Going))], ", "))
+		if more := len(now.Going) - pullsTold; more > 0 {
+			texts[len(texts)-1] += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	text := strings.Join(texts, "; ")
 	r.pullsMutex.Lock()
 	r.pulls = text
 	said := slices.Clone(r.onPulls)

@@ -56,6 +56,31 @@ func TestAPullThatDoesNotGoOnIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
+// A registry that refuses is asked again ever less often, which brings no cluster further.
+func TestWhatARegistryRefusesIsToldAndKeepsNoWaitAlive(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	var looks atomic.Int64
+	took := func(pulls func(context.Context) (kube.Pulls, error)) (time.Duration, error) {
+		began := time.Now()
+		err := Wait(t.Context(), "storage", []Condition{{"the manager", kube.WaitFunc(never), "logs"}}, Options{Timeout: timeout, Pulls: pulls, PullsEvery: timeout / 10})
+		return time.Since(began), err
+	}
+	refuses := func(context.Context) (kube.Pulls, error) {
+		now := kube.Pulls{Refused: []string{"nginx:1 on worker-1: toomanyrequests"}}
+		if looks.Add(1)%2 == 0 {
+			now.Going = []string{"nginx:1 on worker-1"}
+		}
+		return now, nil
+	}
+	refused, err := took(refuses)
+	if _, late := errors.AsType[*Timeout](err); !late || !strings.Contains(err.Error(), "cannot pull nginx:1 on worker-1: toomanyrequests") {
+		t.Errorf("got %T %v", err, err)
+	}
+	if alive, _ := took(pullsOf(1 << 30)); refused > alive/2 {
+		t.Errorf("given up after %s, where images that arrive keep a wait alive for %s", refused, alive)
+	}
+}
+
 // A container that crashes and whose image is pulled each time brings no cluster further.
 func TestImagesKeepAWaitAliveForALimitedTime(t *testing.T) {
 	const timeout = 20 * time.Millisecond

@@ -39,6 +39,7 @@ var mixables = []mixable{
 	{name: ProxmoxMoods, value: times(3)},
 	{name: InfisicalMoods, value: times(2)},
 	{name: Uplink, value: fixed("100Mbit")},
+	{name: HubLimit, value: seconds(20)},
 	{name: CloneFails, value: ofNodes, endsCreate: true},
 	{name: DHCPDrift, value: ofNodes, endsCreate: true},
 	{name: WrongTemplate, value: fixed("iscsi-tools"), endsCreate: true, anew: true},
@@ -53,6 +54,9 @@ var mixables = []mixable{
 		return cluster.Nodes[random.IntN(len(cluster.Nodes))].Address.String()
 	}, endsCreate: true},
 }
+
+// alone are the faults that no mix has: they end a create only when the whole time of a gate has gone by.
+var alone = []string{ImageMissing}
 
 func seconds(most int) func(*rand.Rand, *description.Cluster) string {
 	return func(random *rand.Rand, _ *description.Cluster) string { return fmt.Sprintf("%ds", 1+random.IntN(most)) }

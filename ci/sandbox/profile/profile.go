@@ -150,11 +150,13 @@ const (
 	ClockSkew        = "clock-skew"        // duration: Proxmox's clock is ahead, or with a minus behind
 	AddressTaken     = "address-taken"     // address: a stranger answers there, at port 22
 
-	Uplink = "uplink" // such as 16Mbit: all nodes pull through one line of that width, each image its size
+	Uplink       = "uplink"        // such as 16Mbit: all nodes pull through one line of that width, each image its size
+	HubLimit     = "hub-limit"     // duration: since the first image of Docker Hub's, it answers 429
+	ImageMissing = "image-missing" // part of an image's name: such images do not exist
 )
 
 var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
-	CloneFails, InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink}
+	CloneFails, InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
 func ParseFaults(texts []string) (Faults, error) {

@@ -112,6 +112,20 @@ func TestTheGateHoldsUntilEachAPIServerAnswers(t *testing.T) {
 	}
 }
 
+func TestWhatDockerHubRefusesIsToldAndOutlasted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", without(engineFolder, networkingFolder, gitopsFolder)...)
+	w.on("hub-limit=45s")
+	w.castle("create").succeeds()
+	refused := w.event(func(e timeline.Event) bool {
+		return e.Layer == "storage" && e.Phase == timeline.PhaseWaiting && strings.Contains(e.Cause, "cannot pull longhornio/longhorn-manager:")
+	})
+	if !strings.Contains(refused.Cause, "toomanyrequests") {
+		t.Errorf("no gate told what Docker Hub says: %+v", refused)
+	}
+	tell.Observation(t, 0, "%s", refused.Cause)
+}
+
 func TestAMachineFromAnotherTemplateIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)

@@ -71,16 +71,29 @@ func (c *container) sidecar() bool {
 	return c.init && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// pull waits as long as the image takes, once per node.
+// pull waits as long as the image takes, once per node. What a registry refuses is asked for again, ever less often; reasons, texts and
+// times are a kubelet's (pkg/kubelet/images/image_manager.go of Kubernetes v1.36).
 func (c *container) pull(ctx context.Context) error {
 	a, pod := c.worker.agent, c.worker.object()
-	did, err := a.options.Pulled.Pull(ctx, c.worker.node.Name, c.spec.Image, func() {
-		a.event(pod, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
-	})
-	if err == nil && did {
-		a.event(pod, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q", c.spec.Image))
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		did, err := a.options.Pulled.Pull(ctx, c.worker.node.Name, c.spec.Image, func() {
+			a.event(pod, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
+		})
+		if err == nil && did {
+			a.event(pod, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q", c.spec.Image))
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		a.event(pod, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", c.spec.Image, err))
+		a.event(pod, corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
+		c.set(func() {
+			c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %v", c.spec.Image, err)}}
+		})
+		if err := c.pause(ctx, max(a.options.Profile.Scaled(backoff), shortestBackoff)); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // run returns when the container has ended for good.

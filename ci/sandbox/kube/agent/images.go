@@ -24,7 +24,7 @@ const imagesFile = "images.json"
 // keeps them.
 type Images struct {
 	file string
-	take func(ctx context.Context, image string) error // the time that pulling an image takes
+	take func(ctx context.Context, image string) error // takes the time that pulling an image takes; its error is a registry's
 
 	mu      sync.Mutex
 	pulled  map[string]map[string]bool // by node, by image
@@ -33,11 +33,7 @@ type Images struct {
 
 // OpenImages reads what the nodes whose disks are in a folder have pulled.
 func OpenImages(folder string, p profile.Profile) (*Images, error) {
-	i := &Images{file: filepath.Join(folder, imagesFile), pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{},
-		take: func(ctx context.Context, image string) error { return p.Sleep(ctx, p.Delays.Pull(image)) }}
-	if line, has := p.Uplink(); has {
-		i.take = line.Pull
-	}
+	i := &Images{file: filepath.Join(folder, imagesFile), pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{}, take: profile.NewPulls(p).Pull}
 	data, err := os.ReadFile(i.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, nil

@@ -111,6 +111,10 @@ var clusters = []Story{
 		in("cluster/gates", "TestADeadlineFollowsTheImagesThatArrive", "TestAPullThatDoesNotGoOnIsNotWaitedForForEver"),
 		in("cluster/kube", "TestWhatIsPulledIsReadFromTheKubeletsEvents"),
 		in("sandbox/profile", "TestPullsShareOneLine"))},
+	{"refused-images", "an image that a registry refuses is named with its words, by the gate that waits for it, and keeps no wait alive", also(
+		in(scenarios, "TestWhatDockerHubRefusesIsToldAndOutlasted"),
+		in("cluster/gates", "TestWhatARegistryRefusesIsToldAndKeepsNoWaitAlive"),
+		in("cluster/kube", "TestWhatIsPulledIsReadFromTheKubeletsEvents"))},
 	{"volumes-late", "storage is there when a pod has run with a volume, not when its manager runs", also(
 		in(scenarios, whole),
 		in("cluster/gates", "TestAPodRunsWithAVolumeOfTheClass", "TestTheStorageGateWantsTheDefaultClassAndManagersAndDriversThatRun"),
