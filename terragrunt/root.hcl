@@ -14,7 +14,7 @@ locals {
     proxmox = {
       source = "bpg/proxmox"
       # renovate: datasource=terraform-provider depName=bpg/proxmox
-      version = "0.80.0"
+      version = "0.106.0"
       # The token comes by PROXMOX_VE_API_TOKEN.
       config = "endpoint = ${jsonencode(local.cluster.proxmox.url)}\n  insecure = ${local.cluster.proxmox.insecure}"
     }
@@ -52,7 +52,7 @@ locals {
     gitops     = ["helm", "kubectl"]
   }
 
-  # Entries of OpenTofu's lock file. castle says them: {"registry.opentofu.org/bpg/proxmox": {"0.80.0": "provider …"}, …}.
+  # Entries of OpenTofu's lock file. castle says them: {"registry.opentofu.org/bpg/proxmox": {"0.106.0": "provider …"}, …}.
   known = jsondecode(get_env("CASTLE_PROVIDERS", "{}"))
   locks = join("\n", compact([
     for name in local.needs[local.layer] :

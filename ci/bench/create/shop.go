@@ -22,7 +22,7 @@ var providers = map[string]string{
 	"provider-helm":       "hashicorp/helm/3.2.0",
 	"provider-kubectl":    "alekc/kubectl/2.2.0",
 	"provider-kubernetes": "hashicorp/kubernetes/3.2.1",
-	"provider-proxmox":    "bpg/proxmox/0.80.0",
+	"provider-proxmox":    "bpg/proxmox/0.106.0",
 }
 
 // programs are the world's real programs, as castle-sandbox names them, in the folders of their tools.

@@ -20,7 +20,7 @@ import (
 // pve-storage 9.1 (src/PVE/API2/Storage/Status.pm), pve-manager 9.2 (PVE/API2/Cluster.pm and Nodes.pm). They are the same in qemu-server
 // 8.3.13 and pve-manager 8.4.1, which are those of Proxmox VE 8.4.
 //
-// Those that are to spare were seen not to be asked for by the layer's apply, a second one and its destroy (bpg/proxmox v0.80.0 against
+// Those that are to spare were seen not to be asked for by the layer's apply, a second one and its destroy (bpg/proxmox v0.106.0 against
 // ci/sandbox/proxmox); each of the others was. They are for what is rare: another kind of machine, tasks of others that hold a VM.
 var needed = []struct {
 	privileges []string

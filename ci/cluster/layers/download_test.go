@@ -30,7 +30,7 @@ func packed(t *testing.T, program, behind string) []byte {
 	defer file.Close()
 	var archive bytes.Buffer
 	writer := zip.NewWriter(&archive)
-	header := &zip.FileHeader{Name: filepath.Base(program) + "_v0.80.0", Method: zip.Store}
+	header := &zip.FileHeader{Name: filepath.Base(program) + "_v0.106.0", Method: zip.Store}
 	header.SetMode(0o755)
 	entry, err := writer.CreateHeader(header)
 	if err != nil {
@@ -54,8 +54,8 @@ func (r runner) fromAMirror(t *testing.T, release *[]byte) {
 		w.Header().Set("Content-Type", "application/json")
 		switch request.URL.Path {
 		case "index.json":
-			_, _ = io.WriteString(w, `{"versions": {"0.80.0": {}}}`)
-		case "0.80.0.json":
+			_, _ = io.WriteString(w, `{"versions": {"0.106.0": {}}}`)
+		case "0.106.0.json":
 			_, _ = fmt.Fprintf(w, `{"archives": {"linux_%s": {"url": %q}}}`, runtime.GOARCH, name)
 		case name:
 			w.Header().Set("Content-Type", "application/zip")
@@ -158,7 +158,7 @@ func TestAProviderThatIsNotTheOneOfTheFirstUseIsNotInstalled(t *testing.T) {
 	}
 
 	// Another version is another first use.
-	r.env["CASTLE_PROVIDERS"] = strings.ReplaceAll(r.env["CASTLE_PROVIDERS"], "0.80.0", "0.79.0")
+	r.env["CASTLE_PROVIDERS"] = strings.ReplaceAll(r.env["CASTLE_PROVIDERS"], "0.106.0", "0.105.0")
 	if _, out, err := r.initialised(t); err != nil {
 		t.Errorf("hashes of another version: %v\n%s", err, out)
 	}

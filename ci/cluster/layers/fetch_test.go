@@ -27,7 +27,7 @@ func TestProvidersAreDownloadedOnceAndNoRegistryIsAskedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(pins, "root.hcl"), "source = \"bpg/proxmox\"\n      version = \"0.80.0\"\n")
+	write(filepath.Join(pins, "root.hcl"), "source = \"bpg/proxmox\"\n      version = \"0.106.0\"\n")
 	fetch := func() (string, error) {
 		dest := filepath.Join(t.TempDir(), "made")
 		return dest, providers.Fetch(t.Context(), r.env["TG_TF_PATH"], pins, dest)
@@ -42,7 +42,7 @@ func TestProvidersAreDownloadedOnceAndNoRegistryIsAskedAgain(t *testing.T) {
 	settings := filepath.Join(t.TempDir(), "tofurc")
 	write(settings, "provider_installation {\n  filesystem_mirror {\n    path = \""+filepath.Join(made, providers.FetchedFolder)+"\"\n  }\n}\n")
 	unit := t.TempDir()
-	write(filepath.Join(unit, "main.tf"), "terraform {\n  required_providers {\n    proxmox = { source = \"bpg/proxmox\", version = \"0.80.0\" }\n  }\n}\nprovider \"proxmox\" {}\n")
+	write(filepath.Join(unit, "main.tf"), "terraform {\n  required_providers {\n    proxmox = { source = \"bpg/proxmox\", version = \"0.106.0\" }\n  }\n}\nprovider \"proxmox\" {}\n")
 	for _, args := range [][]string{{"init", "-input=false"}, {"validate"}} {
 		command := exec.CommandContext(t.Context(), r.env["TG_TF_PATH"], args...)
 		command.Dir, command.Env = unit, append(os.Environ(), "TF_CLI_CONFIG_FILE="+settings)

@@ -277,6 +277,7 @@ func (s *Server) routes() http.Handler {
 	route("GET /cluster/nextid", s.nextID)
 	route("GET /cluster/tasks", s.taskList)
 	route("GET /storage", s.storageList)
+	route("GET /pools", s.poolList)
 	route("GET /access/permissions", s.permissions)
 
 	route("GET /nodes", s.nodeList)

@@ -175,7 +175,7 @@ var providers = []provider{
 	{"provider-helm", "hashicorp/helm", "3.2.0"},
 	{"provider-kubectl", "alekc/kubectl", "2.2.0"},
 	{"provider-kubernetes", "hashicorp/kubernetes", "3.2.1"},
-	{"provider-proxmox", "bpg/proxmox", "0.80.0"},
+	{"provider-proxmox", "bpg/proxmox", "0.106.0"},
 }
 
 // providersFolder is one of the folders in which OpenTofu and Terraform look for providers before they ask a registry.
