@@ -95,12 +95,12 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	}
 	// A machine that is there and in no state is going to be imported, and could be changed by that.
 	if len(known)+len(there) > 0 {
-		restarted, err := foresee(ctx, cluster, record, access, known, allowed)
+		found, err := foresee(ctx, cluster, record, access, known, allowed)
 		if err != nil {
 			return err
 		}
 		present := withLost(cluster, known, there)
-		if err := restart.Nodes(ctx, cluster, record, access, present, restarted); err != nil {
+		if err := restart.Nodes(ctx, cluster, record, access, present, found); err != nil {
 			return err
 		}
 		if err := restart.Configurations(ctx, cluster, record, access, present); err != nil {
@@ -125,21 +125,21 @@ func withLost(cluster *run.Cluster, known state.VMs, there map[string]string) st
 	return all
 }
 
-// foresee plans the layer platform, refuses what would take machines away unasked, and returns the nodes that it would restart. known
+// foresee plans the layer platform, refuses what would take machines away unasked, and returns what it would do to the nodes. known
 // are those in its state.
-func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) (restarted []string, err error) {
+func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) (found platform.Consequences, err error) {
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()
 	begun, err := machines.Begun(cluster.State)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	plan, err := platform.Plan(ctx, cluster, record, access, nil)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	// The note alone could be an old one: another machine may have gone on since, with the same state.
 	halfMade := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
-	found := platform.ConsequencesOf(plan)
-	return found.Restarted, found.Refused(cluster.Description.Name, allowed, halfMade)
+	found = platform.ConsequencesOf(plan)
+	return found, found.Refused(cluster.Description.Name, allowed, halfMade)
 }

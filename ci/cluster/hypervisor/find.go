@@ -65,12 +65,43 @@ func (h *Hypervisor) Process(ctx context.Context, node string) (uint64, error) {
 
 // Reboot shuts the cluster's VM of a node down and starts it again, which applies what was changed of it meanwhile.
 func (h *Hypervisor) Reboot(ctx context.Context, node string) error {
+	return h.power(ctx, node, "restart", func(ctx context.Context, machine *proxmox.VirtualMachine) (*proxmox.Task, error) {
+		return machine.Reboot(ctx)
+	})
+}
+
+// downSeconds is how long a machine may take to shut down before its power is cut: what OpenTofu is given in the layer's module.
+const downSeconds = 120
+
+// PowerOff shuts the cluster's VM of a node down, and cuts its power where that does not end. One that is off is left so.
+func (h *Hypervisor) PowerOff(ctx context.Context, node string) error {
+	return h.power(ctx, node, "shut down", func(ctx context.Context, machine *proxmox.VirtualMachine) (*proxmox.Task, error) {
+		var upid proxmox.UPID
+		if err := h.client.Post(ctx, fmt.Sprintf("/nodes/%s/qemu/%d/status/shutdown", machine.Node, machine.VMID), map[string]int{"forceStop": 1, "timeout": downSeconds}, &upid); err != nil {
+			return nil, err
+		}
+		return proxmox.NewTask(upid, h.client), nil
+	})
+}
+
+// PowerOn starts the cluster's VM of a node where it is off.
+func (h *Hypervisor) PowerOn(ctx context.Context, node string) error {
+	if process, err := h.Process(ctx, node); err != nil || process != 0 {
+		return err
+	}
+	return h.power(ctx, node, "start", func(ctx context.Context, machine *proxmox.VirtualMachine) (*proxmox.Task, error) {
+		return machine.Start(ctx)
+	})
+}
+
+// power has the cluster's VM of a node do something, and waits for the end of it.
+func (h *Hypervisor) power(ctx context.Context, node, what string, do func(context.Context, *proxmox.VirtualMachine) (*proxmox.Task, error)) error {
 	machine, id, err := h.own(ctx, node)
 	if err != nil {
 		return err
 	}
-	if err := ended(ctx, machine.Reboot); err != nil {
-		return fmt.Errorf("restart VM %d of %s: %w", id, node, err)
+	if err := ended(ctx, func(ctx context.Context) (*proxmox.Task, error) { return do(ctx, machine) }); err != nil {
+		return fmt.Errorf("%s VM %d of %s: %w", what, id, node, err)
 	}
 	return nil
 }

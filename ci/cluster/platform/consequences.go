@@ -5,6 +5,7 @@ package platform
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ type Consequences struct {
 	Removed   []string // with their disks; no node of that name is described any more
 	Replaced  []string // by new ones with empty disks
 	Restarted []string
+	// Offline are those of the restarted whose disks grow beside something else that waits for a restart: the provider does that to a
+	// machine that is off, and fails with one that runs (resize disks in vmUpdate of bpg/proxmox v0.106.0).
+	Offline []string
 	// Shrunk lose a disk, or a part of one, and what is on it.
 	Shrunk []string
 	// ControlPlanes are those that are one of the removed and replaced, by the tag that their VMs have.
@@ -28,9 +32,10 @@ type Consequences struct {
 	Remaining int
 }
 
-// live are the attributes of a VM that Proxmox changes while it runs, and those that only tell the provider how to work. For
-// every other the provider restarts it (reboot_after_update of bpg/proxmox, true unless it is set).
-var live = []string{"description", "on_boot", "tags", "migrate", "reboot", "reboot_after_update", "stop_on_destroy",
+// live are the attributes of a VM that Proxmox changes while it runs, and those that only tell the provider how to work. For every other
+// castle restarts it: the provider is told not to (reboot_after_update).
+var live = []string{"description", "on_boot", "tags", "migrate", "reboot", "reboot_after_update", "stop_on_destroy", "purge_on_destroy",
+	"delete_unreferenced_disks_on_destroy",
 	"timeout_clone", "timeout_create", "timeout_migrate", "timeout_move_disk", "timeout_reboot", "timeout_shutdown_vm", "timeout_start_vm", "timeout_stop_vm"}
 
 // ConsequencesOf reads a plan.
@@ -55,6 +60,9 @@ func ConsequencesOf(plan *tfjson.Plan) Consequences {
 			fallthrough
 		case actions.Update() && restarts(before, after):
 			found.Restarted = append(found.Restarted, node)
+			if grows(before, after) && restarts(withoutDisks(before), withoutDisks(after)) {
+				found.Offline = append(found.Offline, node)
+			}
 			fallthrough
 		default:
 			if control {
@@ -87,6 +95,24 @@ func shrinks(before, after map[string]any) bool {
 		}
 	}
 	return false
+}
+
+// grows tells whether a disk that is there gets larger.
+func grows(before, after map[string]any) bool {
+	left := disks(after)
+	for place, size := range disks(before) {
+		if left[place] > size {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutDisks is a VM in all that does not concern its disks.
+func withoutDisks(vm map[string]any) map[string]any {
+	others := maps.Clone(vm)
+	delete(others, "disk")
+	return others
 }
 
 // disks are the sizes of a VM's disks by their places on the bus.

@@ -85,14 +85,28 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 	}
 }
 
+// more is a VM with other memory.
+func more(vm map[string]any) map[string]any {
+	vm["memory"] = []any{map[string]any{"dedicated": 2}}
+	return vm
+}
+
 func TestWhoIsRestartedIsKnown(t *testing.T) {
 	changes := []*tfjson.ResourceChange{
 		vm("blue-cp-1", machine("controlplane", 1), machine("controlplane", 2), tfjson.ActionUpdate),
 		vm("blue-cp-2", map[string]any{"tags": []any{"controlplane"}}, map[string]any{"tags": []any{"controlplane", "x"}}, tfjson.ActionUpdate),
 		vm("blue-worker-1", machine("worker", 1), machine("worker", 2), tfjson.ActionUpdate),
 		vm("blue-worker-2", machine("worker", 1), machine("worker", 1), tfjson.ActionNoop),
+		vm("blue-worker-3", disksOf(40), disksOf(60, 10), tfjson.ActionUpdate),
+		vm("blue-worker-4", disksOf(40), more(disksOf(60)), tfjson.ActionUpdate),
+		vm("blue-worker-5", disksOf(40), more(disksOf(40, 10)), tfjson.ActionUpdate),
 	}
-	if got := ConsequencesOf(&tfjson.Plan{ResourceChanges: changes}).Restarted; strings.Join(got, " ") != "blue-cp-1 blue-worker-1" {
-		t.Errorf("%v are restarted", got)
+	found := ConsequencesOf(&tfjson.Plan{ResourceChanges: changes})
+	if strings.Join(found.Restarted, " ") != "blue-cp-1 blue-worker-1 blue-worker-3 blue-worker-4 blue-worker-5" {
+		t.Errorf("%v are restarted", found.Restarted)
+	}
+	// The provider lets no disk grow of a machine that runs and waits for a restart.
+	if strings.Join(found.Offline, " ") != "blue-worker-4" {
+		t.Errorf("%v are changed while they are off", found.Offline)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
 )
@@ -44,9 +45,11 @@ type rolling struct {
 	machines *talos.Access
 }
 
-// Nodes restarts those that are wanted, by name, by applying the layer platform to each, and first of all ends what an interrupted run has
-// begun. known are the VMs in the layer's state. Where the API does not answer and none is wanted, nothing is done.
-func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, wanted []string) error {
+// Nodes restarts those that an apply of the layer platform would leave waiting for that, by applying it to each, and first of all ends what
+// an interrupted run has begun. known are the VMs in the layer's state. Where the API does not answer and none is to be restarted, nothing
+// is done.
+func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, found platform.Consequences) error {
+	wanted := found.Restarted
 	r, err := open(cluster, record, access, known)
 	if err != nil {
 		return err
@@ -68,11 +71,15 @@ func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 		}
 	}
 	// What is no node of Kubernetes runs nothing that a restart would disturb, but may be a member of etcd.
-	strange := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool {
-		return slices.Contains(begun, name) || slices.Contains(others, name) || known[name].Role != description.RoleControlPlane
-	})
-	if len(strange) > 1 {
-		return fmt.Errorf("create would restart the control planes %s at the same time, which are no nodes of Kubernetes; nothing was changed: change one of them in cluster.yaml, create, then the next", strings.Join(strange, ", "))
+	strange := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return slices.Contains(begun, name) || slices.Contains(others, name) })
+	members := slices.DeleteFunc(slices.Clone(strange), func(name string) bool { return known[name].Role != description.RoleControlPlane })
+	if len(members) > 1 {
+		return fmt.Errorf("create would restart the control planes %s at the same time, which are no nodes of Kubernetes; nothing was changed: change one of them in cluster.yaml, create, then the next", strings.Join(members, ", "))
+	}
+	for _, name := range strange {
+		if err := r.applyOff(ctx, name); err != nil {
+			return err
+		}
 	}
 	if len(begun)+len(others) == 0 {
 		return nil
@@ -84,10 +91,11 @@ func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	defer r.machines.Close()
 	for _, name := range slices.Concat(begun, others) {
 		var change func(context.Context) error
-		if slices.Contains(wanted, name) {
-			change = func(ctx context.Context) error {
-				return cluster.ApplyNode(ctx, record, access, run.OneNode{Name: name, ID: known[name].ID})
-			}
+		switch {
+		case slices.Contains(found.Offline, name):
+			change = func(ctx context.Context) error { return r.applyOff(ctx, name) }
+		case slices.Contains(wanted, name):
+			change = func(ctx context.Context) error { return r.apply(ctx, name) }
 		}
 		if err := r.restart(ctx, present, name, change); err != nil {
 			return err
@@ -103,6 +111,27 @@ func open(cluster *run.Cluster, record *run.Record, access *run.Access, known st
 	}
 	typed, err := kubernetes.NewForConfig(client.Config())
 	return &rolling{cluster: cluster, record: record, access: access, known: known, kube: client, typed: typed}, err
+}
+
+// apply applies the layer platform to one node.
+func (r *rolling) apply(ctx context.Context, name string) error {
+	return r.cluster.ApplyNode(ctx, r.record, r.access, run.OneNode{Name: name, ID: r.known[name].ID})
+}
+
+// applyOff does that while the machine is off. OpenTofu starts it at the end, and where it failed, castle does.
+func (r *rolling) applyOff(ctx context.Context, name string) error {
+	if _, err := r.cluster.OwnVMs(ctx, r.access); err != nil {
+		return err
+	}
+	machines := r.cluster.Hypervisor(r.access)
+	defer machines.Close()
+	if err := machines.PowerOff(ctx, name); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, name); err != nil {
+		return errors.Join(err, machines.PowerOn(ctx, name))
+	}
+	return nil
 }
 
 // nodes asks once for the Nodes of Kubernetes.
@@ -127,8 +156,15 @@ func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string
 	if begun && !changes && node.Status.NodeInfo.BootID != about.Boot {
 		return r.comeBack(ctx, name, about)
 	}
-	if err := r.wellBefore(ctx, present, name); err != nil {
+	off, err := r.off(ctx, name)
+	if err != nil {
 		return err
+	}
+	// An interrupted run that has switched it off had waited for that, and without it the cluster is not going to be well.
+	if !begun || !off {
+		if err := r.wellBefore(ctx, present, name); err != nil {
+			return err
+		}
 	}
 	if node, err = r.node(ctx, name); err != nil {
 		return err
@@ -143,6 +179,14 @@ func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string
 		return err
 	}
 	return r.comeBack(ctx, name, about)
+}
+
+// off tells whether the node's machine has no power.
+func (r *rolling) off(ctx context.Context, name string) (bool, error) {
+	machines := r.cluster.Hypervisor(r.access)
+	defer machines.Close()
+	process, err := machines.Process(ctx, name)
+	return process == 0, err
 }
 
 // comeBack waits for the node, and lets pods come to it again.
@@ -221,7 +265,7 @@ func (r *rolling) takeDown(ctx context.Context, name string, about note, change 
 	if err := change(ctx); err != nil {
 		return err
 	}
-	// The provider adds a disk and lets one grow without a restart; Talos sees to its volumes when it starts.
+	// OpenTofu restarts nothing; it starts what is off. Of a disk that is new or larger, Talos knows once it starts.
 	after, err := machines.Process(ctx, name)
 	if err == nil && after == before {
 		err = machines.Reboot(ctx, name)

@@ -65,7 +65,7 @@ func TestNodesAreRestartedOneAtATime(t *testing.T) {
 	k.cordons("sandbox-worker-1", true)
 
 	w.live = w.edited("all", more("521"), more("522"), more("523"),
-		change{from: "vmID: 524, host: pve, cores: 4", to: "vmID: 524, host: pve, cores: 6"}, change{from: "vmID: 525, host: pve, cores: 4", to: "vmID: 525, host: pve, cores: 6"})
+		change{from: "vmID: 524, host: pve, cores: 4", to: "vmID: 524, host: pve, cores: 6"}, change{from: "vmID: 525, host: pve, cores: 4, memory: 16384, disks: [{size: 100}]", to: "vmID: 525, host: pve, cores: 6, memory: 16384, disks: [{size: 120}]"})
 
 	// Interrupted while a node is drained, while OpenTofu changes it, and while it starts.
 	for _, is := range []func(timeline.Event) bool{
@@ -111,6 +111,13 @@ func TestNodesAreRestartedOneAtATime(t *testing.T) {
 		}
 	}
 	k.must2(k.typed.CoreV1().Pods("default").Get(t.Context(), "alone", metav1.GetOptions{}))
+	var config struct {
+		Cores int    `json:"cores"`
+		Disk  string `json:"scsi0"`
+	}
+	if err := w.proxmox("/nodes/pve/qemu/525/config", &config); err != nil || config.Cores != 6 || !strings.HasSuffix(config.Disk, "size=120G") {
+		t.Errorf("sandbox-worker-2 has %+v: %v", config, err)
+	}
 	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "No changes.") != 2 {
 		t.Errorf("the plan is\n%s", plan)
 	}

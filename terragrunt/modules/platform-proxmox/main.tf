@@ -17,6 +17,9 @@ resource "proxmox_virtual_environment_vm" "node" {
 
   on_boot = true
 
+  # A change that waits for a restart leaves the machine running: castle drains the node before, and restarts one at a time.
+  reboot_after_update = false
+
   # No agent runs in Talos unless an extension brings it, and a shutdown request to a node without etcd quorum hangs.
   stop_on_destroy = true
 

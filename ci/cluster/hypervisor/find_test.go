@@ -1,0 +1,37 @@
+package hypervisor
+
+import (
+	"testing"
+
+	"tazlab.net/castle/ci/sandbox/proxmox"
+)
+
+func TestAMachineIsSwitchedOffAndOnAndAStartedOneIsLeftAlone(t *testing.T) {
+	h := hostWith(t, proxmox.Options{}, guest(421, "blue-cp-1", "blue", "castle"))
+	process := func() uint64 {
+		t.Helper()
+		process, err := h.Process(t.Context(), "blue-cp-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return process
+	}
+	first := process()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(h.PowerOff(t.Context(), "blue-cp-1"))
+	if off := process(); off != 0 {
+		t.Errorf("it is still process %d", off)
+	}
+	must(h.PowerOff(t.Context(), "blue-cp-1"))
+	must(h.PowerOn(t.Context(), "blue-cp-1"))
+	second := process()
+	must(h.PowerOn(t.Context(), "blue-cp-1"))
+	if third := process(); first == 0 || second == 0 || second == first || third != second {
+		t.Errorf("it was process %d, then %d, then %d", first, second, third)
+	}
+}
