@@ -11,9 +11,6 @@ import (
 	"strings"
 )
 
-// requestOptions are parameters of a change that are no options of the configuration.
-var requestOptions = []string{"background_delay", "delete", "digest", "force", "node", "skiplock", "vmid"}
-
 // edit is a configuration after a change, before it is taken over.
 type edit struct {
 	config  map[string]string
@@ -33,31 +30,15 @@ func (s *Server) prepare(g *guest, params url.Values) (edit, error) {
 			mistakes["delete"] = fmt.Sprintf("you can't use '-%s' and -delete %s' at the same time", name, name)
 		}
 	}
-	if params.Get("skiplock") != "" && !isTrue(params.Get("skiplock")) {
-		params.Del("skiplock")
-	}
-	if params.Has("skiplock") {
-		mistakes["skiplock"] = "Only root may use this option."
-	}
 	values := map[string]string{}
 	for name := range params {
-		if slices.Contains(requestOptions, name) {
-			continue
-		}
-		if !optionExists(name) {
-			mistakes[name] = "property is not defined in schema and the schema does not allow additional properties"
-			continue
-		}
-		if isDrive(name) {
+		switch {
+		case !optionExists(name):
+		case isDrive(name):
 			values[name] = params.Get(name)
-			continue
+		default:
+			values[name] = normal(name, params.Get(name))
 		}
-		value, mistake := normal(name, params.Get(name))
-		if mistake != "" {
-			mistakes[name] = mistake
-			continue
-		}
-		values[name] = value
 	}
 	if err := invalid(mistakes); err != nil {
 		return e, err
@@ -91,6 +72,13 @@ func (s *Server) prepare(g *guest, params url.Values) (edit, error) {
 			return e, err
 		}
 		e.config[name] = attached
+	}
+	// update_vm_api of qemu-server 8.3.13, PVE/API2/Qemu.pm.
+	if params.Has("memory") || params.Has("balloon") {
+		after := guest{Config: e.config}
+		if after.number("balloon", 0) > after.memoryMiB() {
+			return e, internal("balloon value too large (must be smaller than assigned memory)")
+		}
 	}
 	return e, nil
 }
@@ -191,17 +179,7 @@ func (s *Server) resize(r *request) (any, error) {
 		return nil, err
 	}
 	name := r.params.Get("disk")
-	wanted, more, ok := parseSize(r.params.Get("size"))
-	mistakes := map[string]string{}
-	if !isDrive(name) {
-		mistakes["disk"] = fmt.Sprintf("value '%s' does not have a value in the enumeration of drives", name)
-	}
-	if !ok {
-		mistakes["size"] = "value does not match the regex pattern"
-	}
-	if err := invalid(mistakes); err != nil {
-		return nil, err
-	}
+	wanted, more, _ := parseSize(r.params.Get("size"))
 	if err := s.moody(g.ID); err != nil {
 		return nil, err
 	}
@@ -315,13 +293,10 @@ func (s *Server) moveDisk(r *request) (any, error) {
 // create makes a VM that is no clone.
 func (s *Server) create(r *request) (any, error) {
 	id, err := strconv.Atoi(r.params.Get("vmid"))
-	if err != nil || id < 100 {
-		return nil, invalid(map[string]string{"vmid": "invalid format - value does not look like a valid VM ID"})
+	if err != nil {
+		return nil, err
 	}
 	start := isTrue(r.params.Get("start"))
-	for _, name := range []string{"bwlimit", "start", "storage", "unique"} {
-		r.params.Del(name)
-	}
 	if err := s.moody(id); err != nil {
 		return nil, err
 	}

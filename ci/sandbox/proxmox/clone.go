@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,28 +22,14 @@ type cloning struct {
 	full              bool
 }
 
-// cloneParameters are those of the API's schema.
-var cloneParameters = []string{"bwlimit", "description", "format", "full", "name", "newid", "node", "snapname", "storage",
-	"target", "vmid"}
-
 // cloneRequest checks everything that a host checks before it starts the task; s.mu is held.
 func (s *Server) cloneRequest(r *request) (cloning, error) {
 	c := cloning{
 		node: r.http.PathValue("node"), storage: r.params.Get("storage"),
 		name: r.params.Get("name"), description: r.params.Get("description"),
 	}
-	mistakes := unknown(r.params, cloneParameters)
 	var err error
-	if c.id, err = strconv.Atoi(r.params.Get("newid")); err != nil || c.id < 100 {
-		mistakes["newid"] = "invalid format - value does not look like a valid VM ID"
-		if !r.params.Has("newid") {
-			mistakes["newid"] = "property is missing and it is not optional"
-		}
-	}
-	if c.name != "" && !namePattern.MatchString(c.name) {
-		mistakes["name"] = "invalid format - value does not look like a valid DNS name"
-	}
-	if err := invalid(mistakes); err != nil {
+	if c.id, err = strconv.Atoi(r.params.Get("newid")); err != nil {
 		return c, err
 	}
 	id, _ := strconv.Atoi(r.http.PathValue("vmid"))
@@ -87,17 +72,6 @@ func (s *Server) cloneRequest(r *request) (cloning, error) {
 		return c, err
 	}
 	return c, s.vacant(c.id)
-}
-
-// unknown are the parameters that a call does not have.
-func unknown(params url.Values, known []string) map[string]string {
-	mistakes := map[string]string{}
-	for name := range params {
-		if !slices.Contains(known, name) {
-			mistakes[name] = "property is not defined in schema and the schema does not allow additional properties"
-		}
-	}
-	return mistakes
 }
 
 // clone copies a VM or a template. The new VM is there at once and locked until the task ends; when the task fails, it

@@ -149,9 +149,6 @@ func (s *Server) diskStorage() Storage {
 // only.
 func (s *Server) attach(volumes map[string]*volume, g *guest, name, value string) (string, error) {
 	d := parseDrive(value)
-	if d.file == "" {
-		return "", invalid(map[string]string{name: "invalid format - format error " + name + ".file: property is missing and it is not optional"})
-	}
 	if d.option("import-from") != "" {
 		return "", invalid(map[string]string{name: "import-from: this host has no images to import"})
 	}
@@ -159,8 +156,8 @@ func (s *Server) attach(volumes map[string]*volume, g *guest, name, value string
 		return d.print(nil), nil
 	}
 	storageID, rest, isVolume := strings.Cut(d.file, ":")
-	if !isVolume {
-		return "", invalid(map[string]string{name: "invalid format - unable to parse volume ID '" + d.file + "'"})
+	if !isVolume { // a path: only root@pam may name one (check_volume_access of pve-storage 8.3.6)
+		return "", internal("Only root can pass arbitrary filesystem paths.")
 	}
 	storage, err := s.storage(storageID)
 	if err != nil {
@@ -204,7 +201,7 @@ func detach(volumes map[string]*volume, config map[string]string, id int, name s
 		delete(volumes, d.file)
 		return
 	}
-	for n := range numbered["unused"] {
+	for n := range numbered["unused"].times {
 		unused := "unused" + strconv.Itoa(n)
 		if _, taken := config[unused]; !taken {
 			config[unused] = d.file

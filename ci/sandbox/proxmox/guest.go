@@ -15,8 +15,8 @@ import (
 func (s *Server) guestOf(r *request) (*guest, error) {
 	node := r.http.PathValue("node")
 	id, err := strconv.Atoi(r.http.PathValue("vmid"))
-	if err != nil || id < 100 {
-		return nil, invalid(map[string]string{"vmid": "invalid format - value does not look like a valid VM ID"})
+	if err != nil {
+		return nil, err
 	}
 	g, exists := s.state.Guests[id]
 	if !exists || g.Node != node {
@@ -155,16 +155,18 @@ func (s *Server) seeded(seed Guest) (*guest, error) {
 		if !optionExists(name) {
 			return nil, fmt.Errorf("there is no option %q", name)
 		}
-		var mistake string
-		if isDrive(name) {
-			var err error
-			if value, err = s.attach(volumes, g, name, value); err != nil {
-				return nil, err
-			}
-		} else if value, mistake = normal(name, value); mistake != "" {
+		if mistake := configuration[name].mistake(name, value); mistake != "" {
 			return nil, fmt.Errorf("%s: %s", name, mistake)
 		}
-		g.Config[name] = value
+		if !isDrive(name) {
+			g.Config[name] = normal(name, value)
+			continue
+		}
+		attached, err := s.attach(volumes, g, name, value)
+		if err != nil {
+			return nil, err
+		}
+		g.Config[name] = attached
 	}
 	for _, disk := range seed.Disks {
 		id := disk.Volume

@@ -91,9 +91,6 @@ func (s *Server) resources(r *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := r.params.Get("type")
-	if !slices.Contains([]string{"", "vm", "node", "storage", "sdn"}, wanted) {
-		return nil, invalid(map[string]string{"type": "value '" + wanted + "' does not have a value in the enumeration 'vm, storage, node, sdn'"})
-	}
 	list := []map[string]any{}
 	// What the caller must not see is left out, silently: PVE/API2/Cluster.pm of pve-manager 8.4.
 	if wanted == "" || wanted == "vm" {
@@ -137,8 +134,8 @@ func (s *Server) nextID(r *request) (any, error) {
 	defer s.mu.Unlock()
 	if asked := r.params.Get("vmid"); asked != "" {
 		id, err := strconv.Atoi(asked)
-		if err != nil || id < lowestID || id > highestID {
-			return nil, invalid(map[string]string{"vmid": "invalid format - value does not look like a valid VM ID"})
+		if err != nil {
+			return nil, err
 		}
 		if _, taken := s.state.Guests[id]; taken {
 			return nil, invalid(map[string]string{"vmid": "VM " + asked + " already exists"})
@@ -271,4 +268,9 @@ func (s *Server) bridgeList(*request) (any, error) {
 }
 
 // poolList is empty: there are no pools here, and who may see none is told of none (PVE/API2/Pool.pm of pve-manager 8.4, index).
-func (s *Server) poolList(*request) (any, error) { return []map[string]any{}, nil }
+func (s *Server) poolList(r *request) (any, error) {
+	if pool := r.params.Get("poolid"); pool != "" {
+		return nil, internal("pool '%s' does not exist", pool)
+	}
+	return []map[string]any{}, nil
+}

@@ -44,7 +44,7 @@ func (s *Server) mayChange(id int, before map[string]string, params url.Values) 
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if slices.Contains(requestOptions, name) {
+		if !optionExists(name) {
 			continue
 		}
 		if err := s.maySet(id, name, params.Get(name)); err != nil {

@@ -155,21 +155,10 @@ func (s *Server) restart(kind string) handler {
 	}
 }
 
-// destroyParameters are those of the API's schema.
-var destroyParameters = []string{"destroy-unreferenced-disks", "node", "purge", "skiplock", "vmid"}
-
 // destroy removes a stopped VM with its disks.
 func (s *Server) destroy(r *request) (any, error) {
 	g, err := s.find(r)
 	if err != nil {
-		return nil, err
-	}
-	mistakes := unknown(r.params, destroyParameters)
-	skipLock := isTrue(r.params.Get("skiplock"))
-	if skipLock && r.user != "root@pam" {
-		mistakes["skiplock"] = "Only root may use this option."
-	}
-	if err := invalid(mistakes); err != nil {
 		return nil, err
 	}
 	if err := s.moody(g.ID); err != nil {
@@ -179,7 +168,7 @@ func (s *Server) destroy(r *request) (any, error) {
 		if g.Config["protection"] == "1" {
 			return internal("can't remove VM %d - protection mode enabled", g.ID)
 		}
-		if err := s.usable(g); err != nil && !(skipLock && s.state.Guests[g.ID] == g) {
+		if err := s.usable(g); err != nil {
 			return err
 		}
 		if g.Running {

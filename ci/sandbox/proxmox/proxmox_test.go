@@ -317,7 +317,7 @@ func TestTagsComeBackSortedAndOnce(t *testing.T) {
 		t.Errorf("the tags are %q", vm.Tags)
 	}
 	_, err = vm.Config(t.Context(), option("tags", "a b?"))
-	wantError(t, err, `400 Parameter verification failed. - {"tags":"invalid format - invalid characters in tag"}`)
+	wantError(t, err, `400 Parameter verification failed. - {"tags":"invalid format - invalid characters in tag\n"}`)
 }
 
 func TestTheClusterListsWhatIsThere(t *testing.T) {

@@ -253,8 +253,11 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	route := func(pattern string, handle handler, asks ...requirement) {
 		method, path, _ := strings.Cut(pattern, " ")
+		if _, known := callParameters[pattern]; !known {
+			panic("the Proxmox simulator has no schema for the call " + pattern)
+		}
 		mux.HandleFunc(method+" /api2/json"+path, func(w http.ResponseWriter, r *http.Request) {
-			data, err := s.call(r, handle, asks)
+			data, err := s.call(r, pattern, handle, asks)
 			if err != nil {
 				writeFailure(w, err)
 				return
@@ -323,8 +326,9 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// call checks who calls, what that caller may do and whether the node is there, and reads the parameters.
-func (s *Server) call(r *http.Request, handle handler, asks []requirement) (any, error) {
+// call checks who calls, what that caller may do, whether the node is there, and then the parameters: the order of rest_handler in
+// PVE/HTTPServer.pm of pve-manager 8.4.1.
+func (s *Server) call(r *http.Request, pattern string, handle handler, asks []requirement) (any, error) {
 	user, err := s.access.identify(r)
 	if err != nil {
 		return nil, err
@@ -348,6 +352,9 @@ func (s *Server) call(r *http.Request, handle handler, asks []requirement) (any,
 			const connectionTimedOut = 596 // Proxmox's own code for a proxied request
 			return nil, &failure{code: connectionTimedOut, message: "Connection timed out"}
 		}
+	}
+	if err := asked.verify(pattern); err != nil {
+		return nil, err
 	}
 	return handle(asked)
 }
