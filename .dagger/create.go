@@ -226,7 +226,8 @@ func (m *Castle) Timeline(
 }
 
 // Destroy removes a cluster, layer by layer in reverse order, and makes sure
-// that every state is empty and every VM gone.
+// that every state is empty and every VM gone. Machines that castle did not make
+// (platform talos) wipe what they hold of it, and wait in maintenance mode.
 //
 // +cache="never"
 func (m *Castle) Destroy(

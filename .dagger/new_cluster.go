@@ -32,13 +32,14 @@ func (m *Castle) NewCluster(
 	// +defaultPath="/"
 	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
 	repository *dagger.Directory,
-	// proxmox, sandbox for the proving ground, or aws, which castle describes and
-	// validates and creates nothing on yet.
+	// proxmox, talos for machines that run Talos already, sandbox for the proving
+	// ground, or aws, which castle describes and validates and creates nothing on yet.
 	// +default="proxmox"
 	platform string,
 	// 1, 3 or 5.
 	// +default=3
 	controlPlanes int,
+	// On talos they are the machines beyond the control planes, however many.
 	// +default=2
 	workers int,
 	// The subnet's gateway. Default: its first address.
@@ -67,6 +68,14 @@ func (m *Castle) NewCluster(
 	// Proxmox's bridge. Default: vmbr0.
 	// +optional
 	bridge string,
+	// On talos, the address of each machine, which is there in maintenance mode:
+	// control planes first.
+	// +optional
+	machine []string,
+	// On talos, the disk that Talos is installed to, such as /dev/nvme0n1, with all
+	// that is on it going. cluster.yaml has it for each machine.
+	// +optional
+	installDisk string,
 	// AWS's region, such as eu-central-1. For AWS subnet is the VPC's.
 	// +optional
 	awsRegion string,
@@ -144,7 +153,7 @@ func (m *Castle) NewCluster(
 		fmt.Sprintf("--control-planes=%d", controlPlanes), fmt.Sprintf("--workers=%d", workers)}
 	for _, flag := range []struct{ name, value string }{
 		{"gateway", gateway}, {"proxmox-url", proxmoxURL}, {"proxmox-fingerprint", proxmoxFingerprint}, {"storage", storage}, {"bridge", bridge},
-		{"aws-region", awsRegion}, {"ami", ami},
+		{"install-disk", installDisk}, {"aws-region", awsRegion}, {"ami", ami},
 		{"gitops-url", cmp.Or(gitopsURL, named.GitOps.URL)}, {"gitops-branch", cmp.Or(gitopsBranch, named.GitOps.Branch)},
 		{"infisical", infisical}, {"infisical-project", infisicalProject}, {"infisical-slug", infisicalSlug}, {"infisical-environment", infisicalEnvironment},
 		{"state-bucket", stateBucket}, {"state-endpoint", stateEndpoint}, {"state-region", stateRegion},
@@ -153,7 +162,7 @@ func (m *Castle) NewCluster(
 			args = append(args, "--"+flag.name+"="+flag.value)
 		}
 	}
-	for flag, values := range map[string][]string{"dns": dns, "host": host, "aws-zone": awsZone, "admin-cidr": adminCIDR} {
+	for flag, values := range map[string][]string{"dns": dns, "host": host, "machine": machine, "aws-zone": awsZone, "admin-cidr": adminCIDR} {
 		for _, value := range values {
 			args = append(args, "--"+flag+"="+value)
 		}

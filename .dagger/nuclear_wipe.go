@@ -10,6 +10,7 @@ import (
 // NuclearWipe lists the VMs of a cluster or, with --confirm, removes them, by
 // Proxmox's API alone: no state is read, no layer is run, and neither Infisical
 // nor the cluster is asked. A VM is the cluster's by its id and its tag together.
+// Of machines that castle did not make (platform talos) there is none.
 //
 // +cache="never"
 func (m *Castle) NuclearWipe(

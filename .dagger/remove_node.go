@@ -8,7 +8,8 @@ import (
 
 // RemoveNode makes a node leave: its pods go elsewhere as their budgets allow,
 // its etcd member is taken out, its machine wipes itself, and its VM is removed
-// with its disks. cluster.yaml does not list it any more. What speaks against it
+// with its disks. A machine that castle did not make (platform talos) waits in
+// maintenance mode then. cluster.yaml does not list it any more. What speaks against it
 // is told before anything is changed, and a call that was interrupted is gone on
 // with by the same call.
 //

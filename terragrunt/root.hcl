@@ -10,13 +10,16 @@ locals {
   # CASTLE_DESCRIPTION="$(castle-cluster describe --folder=. --format=json)".
   cluster = jsondecode(get_env("CASTLE_DESCRIPTION"))
 
+  # Whether castle makes the machines. On talos they are there already.
+  makes_machines = local.cluster.platform != "talos"
+
   providers = {
     proxmox = {
       source = "bpg/proxmox"
       # renovate: datasource=terraform-provider depName=bpg/proxmox
       version = "0.106.0"
       # The token comes by PROXMOX_VE_API_TOKEN.
-      config = "endpoint = ${jsonencode(local.cluster.proxmox.url)}\n  insecure = ${local.cluster.proxmox.insecure}"
+      config = local.makes_machines ? "endpoint = ${jsonencode(local.cluster.proxmox.url)}\n  insecure = ${local.cluster.proxmox.insecure}" : ""
     }
     # These three configure themselves from KUBE_HOST, KUBE_CLUSTER_CA_CERT_DATA, KUBE_CLIENT_CERT_DATA and
     # KUBE_CLIENT_KEY_DATA.
@@ -45,7 +48,7 @@ locals {
   # A provider that a layer does not need would still be started twice a run.
   needs = {
     secrets    = []
-    platform   = ["proxmox"]
+    platform   = local.makes_machines ? ["proxmox"] : []
     engine     = ["helm", "kubectl", "kubernetes"]
     networking = ["helm", "kubectl"]
     storage    = ["helm", "kubectl"]
@@ -167,7 +170,7 @@ terraform {
 
   # What is there and in no state, since that was lost or a kill came before it was written, is imported and not made twice.
   before_hook "adopt" {
-    if       = contains(["platform", "engine"], local.layer)
+    if       = local.layer == "engine" || local.layer == "platform" && local.makes_machines
     commands = local.layer == "platform" ? ["plan", "apply"] : ["apply"]
     execute  = ["castle-cluster", "layer", "adopt", local.layer]
   }

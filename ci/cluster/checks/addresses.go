@@ -39,10 +39,14 @@ const (
 // plane runs, and of the load balancer before any VM does.
 func addresses(ctx context.Context, s *sight) []finding {
 	vms, why := s.seen()
+	controlPlane, any := vms.running(s.described, description.RoleControlPlane), vms.running(s.described, "")
+	if !s.described.MakesMachines() {
+		controlPlane, any, why = s.up()
+	}
 	if why != nil {
 		return why
 	}
-	wanted, order := s.unused(vms)
+	wanted, order := s.unused(vms, controlPlane, any)
 	if len(order) == 0 {
 		return ok("its own machines have them")
 	}
@@ -69,6 +73,9 @@ func addresses(ctx context.Context, s *sight) []finding {
 // machinesAnswer looks for the cluster's machines that run at their declared addresses: one that has another address, as of a DHCP
 // server, cannot be reached by anybody who goes by cluster.yaml.
 func machinesAnswer(ctx context.Context, s *sight) []finding {
+	if !s.described.MakesMachines() {
+		return machinesStand(s)
+	}
 	vms, why := s.seen()
 	if why != nil {
 		return why
@@ -119,22 +126,23 @@ func (s *sight) intercepted(ctx context.Context) bool {
 	return answers
 }
 
-// unused are the addresses that nobody should have yet, with what they are for.
-func (s *sight) unused(vms machines) (wanted map[netip.Addr]string, order []netip.Addr) {
+// unused are the addresses that nobody should have yet, with what they are for: whether a control plane of the cluster's is up, or any machine,
+// says which. Machines that castle does not make are at theirs.
+func (s *sight) unused(vms machines, controlPlane, any bool) (wanted map[netip.Addr]string, order []netip.Addr) {
 	wanted = map[netip.Addr]string{}
 	add := func(address netip.Addr, what string) {
 		wanted[address] = what
 		order = append(order, address)
 	}
 	for _, node := range s.described.Nodes {
-		if vms.own[node.Name].Status != hypervisor.Running {
+		if s.described.MakesMachines() && vms.own[node.Name].Status != hypervisor.Running {
 			add(node.Address, "node "+node.Name)
 		}
 	}
-	if !vms.running(s.described, description.RoleControlPlane) {
+	if !controlPlane {
 		add(s.described.Endpoint, "the Kubernetes API")
 	}
-	if !vms.running(s.described, "") {
+	if !any {
 		for _, address := range s.described.PoolAddresses(poolAtMost) {
 			add(address, "the load balancer")
 		}

@@ -68,7 +68,7 @@ func TestOneAddressThatAnswersIsAStrangersUnlessNobodysAnswers(t *testing.T) {
 
 func TestAPoolIsAskedUpToALimit(t *testing.T) {
 	s := &sight{described: &description.Cluster{LoadBalancer: description.LoadBalancer{Pool: []string{"10.0.0.8/30", "10.1.0.0/16"}}}}
-	_, order := s.unused(machines{own: map[string]hypervisor.VM{}})
+	_, order := s.unused(machines{own: map[string]hypervisor.VM{}}, false, false)
 	if n := len(order); n != poolAtMost+1 || order[1] != netip.MustParseAddr("10.0.0.8") || order[5] != netip.MustParseAddr("10.1.0.0") {
 		t.Errorf("%d addresses are asked: %v", n, order)
 	}

@@ -8,6 +8,7 @@ package checks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -134,7 +135,14 @@ func All(ctx context.Context, cluster *run.Cluster, asked Asked) []Row {
 	defer s.close()
 	s.asked = asked
 	s.openSources(ctx)
-	return s.run(ctx, table)
+	return s.run(ctx, s.table())
+}
+
+// table are the rows of a cluster: there is no Proxmox to ask where castle makes no machines.
+func (s *sight) table() []check {
+	return slices.DeleteFunc(slices.Clone(table), func(check check) bool {
+		return check.group == groupProxmox && !s.described.MakesMachines()
+	})
 }
 
 // Refused says that a cluster cannot be created as things are.
@@ -160,7 +168,7 @@ func Blocking(ctx context.Context, cluster *run.Cluster, values func() *secrets.
 
 func (s *sight) blocking(ctx context.Context) error {
 	var wanted []check
-	for _, check := range table {
+	for _, check := range s.table() {
 		if check.blocking {
 			wanted = append(wanted, check)
 		}

@@ -66,15 +66,19 @@ const (
 
 // clocks compares this machine's with those that others' answers have.
 func clocks(ctx context.Context, s *sight) []finding {
-	ask := []struct {
+	type clock struct {
 		whose string
 		time  func() (time.Time, error)
-	}{{"Proxmox", func() (time.Time, error) { return s.cluster.ProxmoxClock(ctx) }}}
+	}
+	var ask []clock
+	if s.described.MakesMachines() {
+		ask = append(ask, clock{"Proxmox", func() (time.Time, error) { return s.cluster.ProxmoxClock(ctx) }})
+	}
 	if s.described.Secrets.Infisical.Has() {
-		ask = append(ask, struct {
-			whose string
-			time  func() (time.Time, error)
-		}{"Infisical", func() (time.Time, error) { return dateOf(ctx, s.described.Secrets.Infisical.URL) }})
+		ask = append(ask, clock{"Infisical", func() (time.Time, error) { return dateOf(ctx, s.described.Secrets.Infisical.URL) }})
+	}
+	if len(ask) == 0 {
+		return notChecked("nobody whom the cluster needs tells a time before the machines have theirs")
 	}
 	found := make([][]finding, len(ask))
 	var wait sync.WaitGroup

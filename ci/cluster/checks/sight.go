@@ -11,6 +11,7 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/talos"
 )
 
 // sight is a cluster as the checks see it. What several of them have to know is found out by the first that asks.
@@ -28,6 +29,7 @@ type sight struct {
 	api         func() api
 	lacks       func() (lacking, error)
 	vms         func() (machines, error)
+	standing    func() ([]talos.NodeStatus, error) // the machines, where castle makes none
 	probe       func(ctx context.Context, address netip.Addr, port int) (accepted, there bool)
 	free        func(folder string) (bytes uint64, err error)
 }
@@ -97,6 +99,11 @@ func newSight(ctx context.Context, cluster *run.Cluster, limit time.Duration) *s
 		list, all, err := s.api().Lacking(ctx)
 		return lacking{list, all}, err
 	})
+	s.standing = sync.OnceValues(func() ([]talos.NodeStatus, error) {
+		ctx, cancel := limited()
+		defer cancel()
+		return s.lookAtMachines(ctx)
+	})
 	s.vms = sync.OnceValues(func() (machines, error) {
 		ctx, cancel := limited()
 		defer cancel()
@@ -125,6 +132,9 @@ func seeRow(what, group, name string) string { return fmt.Sprintf("%s (see %s %s
 
 // open opens Proxmox's API, and asks it for its version: the least that a token may. A host that is restarting is asked again.
 func (s *sight) open(ctx context.Context) api {
+	if !s.described.MakesMachines() {
+		return api{why: "castle makes no machines on platform " + s.described.Platform}
+	}
 	if err := s.certificate(); err != nil {
 		return api{err: err, why: seeRow("Proxmox does not answer, or its certificate is not accepted", groupProxmox, "certificate")}
 	}

@@ -6,8 +6,10 @@ package create
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/layers/charts"
@@ -33,6 +35,10 @@ type Options struct {
 func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.Result, error) {
 	if err := cluster.LoadForLayers(); err != nil {
 		return nil, err
+	}
+	if len(options.AllowReplace) > 0 && !cluster.Description.MakesMachines() {
+		return nil, fmt.Errorf("--allow-replace is for machines that castle makes, and those of platform %s are there already: have %s leave with remove-node, also where its machine does not answer any more",
+			cluster.Description.Platform, strings.Join(options.AllowReplace, ", "))
 	}
 	return cluster.Execute(ctx, "create", func(ctx context.Context, record *run.Record) error {
 		if err := charts.CheckDownloads(cluster.Tools.Charts, cluster.State); err != nil {
@@ -83,9 +89,12 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
 		return err
 	}
-	known, err := cluster.OwnVMs(ctx, access)
+	known, err := cluster.OwnMachines(ctx, access)
 	if err != nil {
 		return err
+	}
+	if !cluster.Description.MakesMachines() {
+		return reconcile(ctx, cluster, record, access, known, nil, nil)
 	}
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()
@@ -93,21 +102,27 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	if err != nil {
 		return err
 	}
-	// A machine that is there and in no state is going to be imported, and could be changed by that.
-	if len(known)+len(there) > 0 {
-		found, err := foresee(ctx, cluster, record, access, known, allowed)
-		if err != nil {
-			return err
-		}
-		present := withLost(cluster, known, there)
-		if err := restart.Nodes(ctx, cluster, record, access, present, found); err != nil {
-			return err
-		}
-		if err := restart.Configurations(ctx, cluster, record, access, present); err != nil {
-			return err
-		}
+	if err := reconcile(ctx, cluster, record, access, known, there, allowed); err != nil {
+		return err
 	}
 	return machines.NoteUnfinished(ctx, cluster.State)
+}
+
+// reconcile refuses what would take machines away that are there, known to the state or not, and restarts those that have to be.
+func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, there map[string]string, allowed []string) error {
+	// A machine that is there and in no state is going to be imported, and could be changed by that.
+	if len(known)+len(there) == 0 {
+		return nil
+	}
+	found, err := foresee(ctx, cluster, record, access, known, allowed)
+	if err != nil {
+		return err
+	}
+	present := withLost(cluster, known, there)
+	if err := restart.Nodes(ctx, cluster, record, access, present, found); err != nil {
+		return err
+	}
+	return restart.Configurations(ctx, cluster, record, access, present)
 }
 
 // withLost are the VMs in the state, and those that no state knows and that are about to be imported, as they are described.
@@ -128,11 +143,13 @@ func withLost(cluster *run.Cluster, known state.VMs, there map[string]string) st
 // foresee plans the layer platform, refuses what would take machines away unasked, and returns what it would do to the nodes. known
 // are those in its state.
 func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) (found platform.Consequences, err error) {
-	machines := cluster.Hypervisor(access)
-	defer machines.Close()
-	begun, err := machines.Begun(cluster.State)
-	if err != nil {
-		return found, err
+	var begun []string
+	if cluster.Description.MakesMachines() {
+		machines := cluster.Hypervisor(access)
+		defer machines.Close()
+		if begun, err = machines.Begun(cluster.State); err != nil {
+			return found, err
+		}
 	}
 	plan, err := platform.Plan(ctx, cluster, record, access, nil)
 	if err != nil {
@@ -141,5 +158,5 @@ func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, acce
 	// The note alone could be an old one: another machine may have gone on since, with the same state.
 	halfMade := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
 	found = platform.ConsequencesOf(plan)
-	return found, found.Refused(cluster.Description.Name, allowed, halfMade)
+	return found, found.Refused(cluster.Description, allowed, halfMade)
 }

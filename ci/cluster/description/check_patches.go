@@ -66,7 +66,7 @@ const nodeLink = "net0"
 const (
 	ofSecrets   = "it is of the cluster's PKI, TALOS_SECRETS"
 	ofNetwork   = "network and nodes[].address say it"
-	installDisk = "Talos is on the first of nodes[].disks"
+	installDisk = "Talos is on the first of nodes[].disks, or where nodes[].installDisk says"
 )
 
 // patch checks that a patch is YAML of documents, and leaves alone what castle relies on. What Talos itself does not know is found by its

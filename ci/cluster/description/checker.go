@@ -27,9 +27,12 @@ func (k *checker) check() {
 	k.roles()
 	k.pool()
 	k.internalNetworks()
-	if kindOf(k.c.Platform) == PlatformAWS {
+	switch kindOf(k.c.Platform) {
+	case PlatformAWS:
 		k.aws()
-	} else {
+	case PlatformTalos:
+		k.machines()
+	default:
 		k.proxmox()
 	}
 	k.foreign()

@@ -20,6 +20,7 @@ const File = "cluster.yaml"
 // Platforms that a cluster can stand on.
 const (
 	PlatformProxmox = "proxmox"
+	PlatformTalos   = "talos" // machines that are there already and run Talos: castle makes none
 	PlatformAWS     = "aws"
 	PlatformSandbox = "sandbox" // the proving ground: simulated Proxmox, Talos and Infisical, everything else real
 )
@@ -53,7 +54,8 @@ const (
 type Cluster struct {
 	// The cluster's name, a DNS label, the same as its folder's.
 	Name string `json:"name"`
-	// Where the cluster stands. sandbox is the proving ground; aws can be described and not be created yet.
+	// Where the cluster stands. talos is for machines that are there and run Talos already; sandbox is the proving ground; aws can be described
+	// and not be created yet.
 	Platform string `json:"platform"`
 	// Virtual IP of the Kubernetes API, a free address of the subnet that one control plane holds at a time. On aws there is a load balancer.
 	Endpoint netip.Addr `json:"endpoint,omitzero"`
@@ -67,7 +69,7 @@ type Cluster struct {
 	VMIDs Range `json:"vmIDs,omitzero"`
 	// Refuse to destroy or to wipe the cluster as long as this is true.
 	DeletionProtection bool `json:"deletionProtection"`
-	// The cluster's virtual machines.
+	// The cluster's machines.
 	Nodes []Node `json:"nodes"`
 	// What the machine configuration is made from.
 	Talos Talos `json:"talos"`
@@ -143,15 +145,19 @@ type Range struct {
 	Last int `json:"last"`
 }
 
-// Node is one virtual machine.
+// Node is one machine.
 type Node struct {
 	// Host name and name of the Kubernetes node, a DNS label, unique.
 	Name string `json:"name"`
 	// controlplane runs etcd and the API server, worker runs the workloads, which control planes take where there is no worker. etcd needs
 	// an odd number of control planes.
 	Role string `json:"role"`
-	// Static address in the subnet.
+	// Static address in the subnet. On talos the machine has to answer there already, in maintenance mode.
 	Address netip.Addr `json:"address"`
+	// Disk that Talos is installed to on talos, such as /dev/nvme0n1: all that is on it goes.
+	InstallDisk string `json:"installDisk,omitzero"`
+	// Hardware address of the network card that has the address, on talos, such as 52:54:00:12:34:56. It may be left out where the machine has one card.
+	MAC string `json:"mac,omitzero"`
 	// VM id in Proxmox, within vmIDs.
 	VMID int `json:"vmID,omitzero"`
 	// Proxmox node that it runs on.
@@ -162,13 +168,13 @@ type Node struct {
 	Memory int `json:"memory,omitzero"`
 	// Type of the instance on aws, such as m7i.large, instead of cores and memory.
 	InstanceType string `json:"instanceType,omitzero"`
-	// Disks, at most 31, on aws 12; Talos is installed to the first one.
-	Disks []Disk `json:"disks"`
+	// Disks, at most 31, on aws 12; Talos is installed to the first one. On talos they are the machine's own.
+	Disks []Disk `json:"disks,omitzero"`
 	// Patches of its machine configuration, after those of talos.patches.
 	Patches []Patch `json:"patches,omitzero"`
 }
 
-// Disk is one disk of a virtual machine.
+// Disk is one disk of a virtual machine that castle makes.
 type Disk struct {
 	// Size in GiB; Talos needs at least 10 on the first disk.
 	Size int `json:"size"`

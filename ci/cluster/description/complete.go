@@ -29,7 +29,7 @@ func fill(section reflect.Value, path string) {
 		field, at := section.Field(i), strictyaml.Join(path, name)
 		switch value := facts.Of(at).Default; {
 		case grammar.IsSection(field.Type()) && facts.Of(at).Instead != "" && field.IsZero(): // there is none
-		case grammar.IsSection(field.Type()) && platformOnly[at] != "" && field.IsZero(): // another platform's
+		case grammar.IsSection(field.Type()) && platformOnly[at] != nil && field.IsZero(): // another platform's
 		case grammar.IsSection(field.Type()):
 			fill(field, at)
 		case value != nil && field.IsZero():

@@ -36,7 +36,7 @@ var (
 // facts by the field's path. Those of one platform may all miss here; see platform.go.
 var facts = strictyaml.Facts{
 	"name":     {Form: label},
-	"platform": {Words: []string{PlatformProxmox, PlatformAWS, PlatformSandbox}, Hint: "write proxmox, or sandbox for the proving ground"},
+	"platform": {Words: []string{PlatformProxmox, PlatformTalos, PlatformAWS, PlatformSandbox}, Hint: "write proxmox, talos for machines that run Talos already, or sandbox for the proving ground"},
 	"endpoint": {Hint: "write the virtual IP of the Kubernetes API, a free address of the subnet"},
 
 	"network.subnet": {Hint: "write it as 192.168.1.0/24"},
@@ -73,6 +73,8 @@ var facts = strictyaml.Facts{
 	"nodes[].role":           {Words: []string{RoleControlPlane, RoleWorker}, Hint: "write controlplane or worker"},
 	"nodes[].vmID":           {Least: firstID, Most: lastID, Hint: "write a free id of the range vmIDs"},
 	"nodes[].host":           {Form: label, Hint: "write the name of the Proxmox node"},
+	"nodes[].installDisk":    {Form: regexp.MustCompile(`^/dev/[^\s]*[^\s/]$`), Hint: "write the disk that Talos is installed to, such as /dev/nvme0n1; talosctl get disks --insecure --nodes ADDRESS lists them"},
+	"nodes[].mac":            {Form: regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`), Optional: true},
 	"nodes[].cores":          {Least: minima[RoleWorker].cores},
 	"nodes[].memory":         {Least: minima[RoleWorker].memory, Hint: "write it in MiB, such as 8192"},
 	"nodes[].instanceType":   {Form: regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`), Hint: "write it as m7i.large"},

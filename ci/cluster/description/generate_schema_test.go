@@ -84,8 +84,11 @@ func rules(path string, schema *jsonschema.Schema) {
 
 // ofPlatforms says which fields the description of a platform must have, and which it must not.
 func ofPlatforms() *jsonschema.Schema {
-	platform := jsonschema.NewProperties()
-	platform.Set("platform", &jsonschema.Schema{Const: PlatformAWS})
+	is := func(platform string) *jsonschema.Schema {
+		properties := jsonschema.NewProperties()
+		properties.Set("platform", &jsonschema.Schema{Const: platform})
+		return &jsonschema.Schema{Properties: properties, Required: []string{"platform"}}
+	}
 	branch := func(of string) *jsonschema.Schema {
 		sections := map[string]*jsonschema.Schema{}
 		section := func(name string) *jsonschema.Schema {
@@ -100,7 +103,8 @@ func ofPlatforms() *jsonschema.Schema {
 				in, field = path[:i], path[i+1:]
 			}
 			switch {
-			case platformOnly[path] == of:
+			case has(of, path) && mayMiss[path]:
+			case has(of, path):
 				section(in).Required = append(section(in).Required, field)
 			case facts.Of(path).Instead != "":
 				section(in).Properties.Set(field, &jsonschema.Schema{Const: facts.Of(path).Instead})
@@ -112,5 +116,6 @@ func ofPlatforms() *jsonschema.Schema {
 		section("").Properties.Set("nodes", &jsonschema.Schema{Items: section("nodes[]")})
 		return section("")
 	}
-	return &jsonschema.Schema{If: &jsonschema.Schema{Properties: platform, Required: []string{"platform"}}, Then: branch(PlatformAWS), Else: branch(PlatformProxmox)}
+	return &jsonschema.Schema{If: is(PlatformAWS), Then: branch(PlatformAWS),
+		Else: &jsonschema.Schema{If: is(PlatformTalos), Then: branch(PlatformTalos), Else: branch(PlatformProxmox)}}
 }

@@ -4,37 +4,51 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/base/strictyaml"
 )
 
-// platformOnly are the fields that the description of one platform has and that of another must not have. The proving ground is a Proxmox.
-var platformOnly = map[string]string{
-	"endpoint":        PlatformProxmox,
-	"network.gateway": PlatformProxmox,
-	"network.dns":     PlatformProxmox,
-	"proxmox":         PlatformProxmox,
-	"vmIDs":           PlatformProxmox,
-	"nodes[].vmID":    PlatformProxmox,
-	"nodes[].host":    PlatformProxmox,
-	"nodes[].cores":   PlatformProxmox,
-	"nodes[].memory":  PlatformProxmox,
-	"loadBalancer":    PlatformProxmox, // or the word none, which is true on aws as well
+// platformOnly are the fields that the descriptions of some platforms have and those of others must not have. The proving ground is a Proxmox.
+var platformOnly = map[string][]string{
+	"endpoint":        {PlatformProxmox, PlatformTalos},
+	"network.gateway": {PlatformProxmox, PlatformTalos},
+	"network.dns":     {PlatformProxmox, PlatformTalos},
+	"proxmox":         {PlatformProxmox},
+	"vmIDs":           {PlatformProxmox},
+	"nodes[].vmID":    {PlatformProxmox},
+	"nodes[].host":    {PlatformProxmox},
+	"nodes[].cores":   {PlatformProxmox},
+	"nodes[].memory":  {PlatformProxmox},
+	"nodes[].disks":   {PlatformProxmox, PlatformAWS},
+	"loadBalancer":    {PlatformProxmox, PlatformTalos}, // or the word none, which is true on aws as well
 
-	"aws":                  PlatformAWS,
-	"nodes[].instanceType": PlatformAWS,
+	"nodes[].installDisk": {PlatformTalos},
+	"nodes[].mac":         {PlatformTalos},
+
+	"aws":                  {PlatformAWS},
+	"nodes[].instanceType": {PlatformAWS},
 }
 
 // instead says what a platform has in the place of another's field.
-var instead = map[string]string{
-	"endpoint":        "; the load balancer of the API has a name of its own",
-	"network.gateway": "; the VPC has its own",
-	"network.dns":     "; the VPC has its own",
-	"nodes[].cores":   "; instanceType says it",
-	"nodes[].memory":  "; instanceType says it",
-	"loadBalancer":    "; a Service gets a load balancer of AWS's",
+var instead = map[string]map[string]string{
+	PlatformAWS: {
+		"endpoint":        "; the load balancer of the API has a name of its own",
+		"network.gateway": "; the VPC has its own",
+		"network.dns":     "; the VPC has its own",
+		"nodes[].cores":   "; instanceType says it",
+		"nodes[].memory":  "; instanceType says it",
+		"loadBalancer":    "; a Service gets a load balancer of AWS's",
+	},
+	PlatformTalos: {
+		"proxmox":       "; castle makes no machines there",
+		"nodes[].disks": "; installDisk says which one is Talos's, and further ones are the machine's own",
+	},
+	PlatformProxmox: {
+		"nodes[].installDisk": "; Talos is installed to the first of disks",
+	},
 }
 
 func init() {
@@ -45,21 +59,27 @@ func init() {
 	}
 }
 
+// mayMiss are those of a platform's own fields that it need not have.
+var mayMiss = map[string]bool{"nodes[].mac": true}
+
 // kindOf is the platform that a platform's description is like. One that nobody knows is told of once, and not by what it would need.
 func kindOf(platform string) string {
-	if platform == PlatformAWS {
-		return PlatformAWS
+	if platform == PlatformAWS || platform == PlatformTalos {
+		return platform
 	}
 	return PlatformProxmox
 }
+
+// has tells whether the descriptions of a platform have a field of platformOnly.
+func has(platform, path string) bool { return slices.Contains(platformOnly[path], kindOf(platform)) }
 
 // grammarFor is the grammar of the descriptions of one platform.
 func grammarFor(platform string) strictyaml.Schema {
 	g := grammar
 	g.Facts = maps.Clone(facts)
-	for path, of := range platformOnly {
+	for path := range platformOnly {
 		fact := g.Facts[path]
-		fact.Optional = of != kindOf(platform)
+		fact.Optional = mayMiss[path] || !has(platform, path)
 		g.Facts[path] = fact
 	}
 	return g
@@ -79,7 +99,7 @@ func platformIn(data []byte) string {
 // foreign names what belongs to another platform.
 func (k *checker) foreign() {
 	for _, path := range slices.Sorted(maps.Keys(platformOnly)) {
-		if platformOnly[path] == kindOf(k.c.Platform) {
+		if has(k.c.Platform, path) {
 			continue
 		}
 		for _, at := range k.places(path) {
@@ -87,7 +107,7 @@ func (k *checker) foreign() {
 				continue
 			}
 			if k.Has(at) || k.Broken(at) {
-				k.Mistake(at, "is for platform %s; remove it%s", platformOnly[path], instead[path])
+				k.Mistake(at, "is for platform %s; remove it%s", strings.Join(platformOnly[path], " and "), instead[kindOf(k.c.Platform)][path])
 			}
 		}
 	}
@@ -105,6 +125,10 @@ func (k *checker) places(path string) []string {
 	}
 	return list
 }
+
+// MakesMachines says whether castle makes and removes the cluster's machines, by its hypervisor. Where it does not, they are there already, and
+// all that castle knows of one is what answers at its address.
+func (c *Cluster) MakesMachines() bool { return c.Platform != PlatformTalos }
 
 // Unready says what keeps castle from working on a cluster that can be described: its platform is not one that any verb knows. Nil: nothing.
 func (c *Cluster) Unready() error {

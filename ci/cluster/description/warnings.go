@@ -28,7 +28,11 @@ func (c *Cluster) Warnings() []string {
 	}
 	for _, known := range flaws {
 		if v := c.Talos.Version; semver.Compare(v, known.from) >= 0 && semver.Compare(v, known.before) < 0 {
-			warnings = append(warnings, fmt.Sprintf("talos.version %s %s; write %s, and make the template anew from that version's image", v, known.flaw, TalosVersion))
+			fix := ", and make the template anew from that version's image"
+			if !c.MakesMachines() {
+				fix = ""
+			}
+			warnings = append(warnings, fmt.Sprintf("talos.version %s %s; write %s%s", v, known.flaw, TalosVersion, fix))
 		}
 	}
 	for _, registry := range slices.Sorted(maps.Keys(c.Talos.RegistryMirrors)) {

@@ -1,5 +1,6 @@
 // Package destroy removes a cluster, layer by layer in reverse order, and looks whether anything is left. What lives in a cluster that does not
-// answer, or that holds what it should let go of, goes with its machines. It removes nothing that was not named.
+// answer, or that holds what it should let go of, goes with its machines. It removes nothing that was not named. Machines that castle did not
+// make are given back: they wipe what they hold of the cluster, and wait for another one's configuration.
 package destroy
 
 import (
@@ -75,7 +76,10 @@ func (d *destruction) execute(ctx context.Context) error {
 	if err := d.cluster.RemoveUnfinished(ctx, d.record, d.access); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
-	if _, err := d.cluster.OwnVMs(ctx, d.access); err != nil {
+	if !d.cluster.Description.MakesMachines() {
+		return d.giveBack(ctx)
+	}
+	if _, err := d.cluster.OwnMachines(ctx, d.access); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
 	left, err := d.inCluster(ctx)
@@ -83,7 +87,7 @@ func (d *destruction) execute(ctx context.Context) error {
 		return err
 	}
 	// Minutes have passed, and what is removed is known by its id.
-	if _, err := d.cluster.OwnVMs(ctx, d.access); err != nil {
+	if _, err := d.cluster.OwnMachines(ctx, d.access); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
 	beneath := append([]layers.Layer{layers.Named(layers.Secrets), layers.Named(layers.Platform)}, left...)
@@ -118,6 +122,9 @@ func (d *destruction) machines(ctx context.Context, beneath []layers.Layer) erro
 }
 
 func (d *destruction) mayRemove(ctx context.Context) error {
+	if !d.cluster.Description.MakesMachines() {
+		return nil
+	}
 	machines := d.cluster.Hypervisor(d.access)
 	defer machines.Close()
 	return machines.MayRemove(ctx)
@@ -126,15 +133,9 @@ func (d *destruction) mayRemove(ctx context.Context) error {
 // proof looks whether destroy has done what it promises.
 func (d *destruction) proof(ctx context.Context) error {
 	described := d.cluster.Description
-	var left []error
-	for _, layer := range layers.All {
-		resources, err := d.states.Resources(ctx, layer.Name)
-		if err != nil {
-			return err
-		}
-		if len(resources) > 0 {
-			left = append(left, fmt.Errorf("the state of layer %s still holds %s", layer.Name, strings.Join(resources, ", ")))
-		}
+	left, err := d.statesLeft(ctx)
+	if err != nil {
+		return err
 	}
 	machines := d.cluster.Hypervisor(d.access)
 	defer machines.Close()
@@ -150,4 +151,18 @@ func (d *destruction) proof(ctx context.Context) error {
 	d.notes = append(d.notes, fmt.Sprintf("looked up: the states of all %d layers are empty, and Proxmox has no VM from %d to %d with the tag %s",
 		len(layers.All), described.VMIDs.First, described.VMIDs.Last, described.Tag()))
 	return errors.Join(left...)
+}
+
+// statesLeft says of each layer whose state holds something what that is.
+func (d *destruction) statesLeft(ctx context.Context) (left []error, err error) {
+	for _, layer := range layers.All {
+		resources, err := d.states.Resources(ctx, layer.Name)
+		if err != nil {
+			return nil, err
+		}
+		if len(resources) > 0 {
+			left = append(left, fmt.Errorf("the state of layer %s still holds %s", layer.Name, strings.Join(resources, ", ")))
+		}
+	}
+	return left, nil
 }

@@ -26,6 +26,7 @@ func TestModulesHoldOnlyWhatTheClusterItselfNeeds(t *testing.T) {
 	types := map[string][]string{
 		"secrets":          {"terraform_data"},
 		"platform-proxmox": {"proxmox_virtual_environment_vm"},
+		"platform-talos":   {"terraform_data"},
 		"platform-aws": {
 			"aws_ami", "aws_default_security_group", "aws_ebs_volume", "aws_iam_instance_profile", "aws_iam_role", "aws_iam_role_policy", "aws_instance",
 			"aws_internet_gateway", "aws_lb", "aws_lb_listener", "aws_lb_target_group", "aws_lb_target_group_attachment", "aws_partition", "aws_route",

@@ -29,10 +29,20 @@ func (o *Options) readAWS() []error {
 		}
 		o.admins = append(o.admins, cidr)
 	}
-	if o.ProxmoxURL != "" || o.Fingerprint != "" || o.Storage != "" || o.Bridge != "" || o.Template != 0 || o.Gateway != "" || len(o.Hosts)+len(o.DNS) > 0 {
+	if o.ofProxmox() || o.Gateway != "" || len(o.DNS) > 0 {
 		mistakes = append(mistakes, errors.New("--proxmox-url, --proxmox-fingerprint, --host, --template, --storage, --bridge, --gateway and --dns are not for --platform aws: leave them out"))
 	}
 	return mistakes
+}
+
+// ofProxmox tells whether something was said that only Proxmox has.
+func (o *Options) ofProxmox() bool {
+	return o.ProxmoxURL != "" || o.Fingerprint != "" || o.Storage != "" || o.Bridge != "" || o.Template != 0 || len(o.Hosts) > 0
+}
+
+// ofAWS tells whether something was said that only AWS has.
+func (o *Options) ofAWS() bool {
+	return o.AWSRegion != "" || o.AMI != "" || len(o.Zones)+len(o.AdminCIDRs) > 0
 }
 
 // aws fills in where a cluster on AWS stands, and what it stands on.

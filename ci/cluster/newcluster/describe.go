@@ -22,6 +22,8 @@ func (o *Options) describe(others []*description.Cluster) (c *description.Cluste
 	switch o.Platform {
 	case description.PlatformSandbox:
 		o.sandbox(c)
+	case description.PlatformTalos:
+		taken = o.machines(c, like)
 	case description.PlatformAWS:
 		taken = o.aws(c, like)
 		c.Network = description.Network{Subnet: o.network.Subnet} // the rest is the VPC's own

@@ -41,7 +41,8 @@ func Execute(clusters, layers, out, folder string, o Options) error {
 }
 
 // templatesOf is the folder of a platform's own templates, below those of all.
-var templatesOf = map[string]string{description.PlatformProxmox: "proxmox-talos", description.PlatformSandbox: "sandbox", description.PlatformAWS: "aws-talos"}
+var templatesOf = map[string]string{description.PlatformProxmox: "proxmox-talos", description.PlatformSandbox: "sandbox", description.PlatformAWS: "aws-talos",
+	description.PlatformTalos: "metal-talos"}
 
 // read gives the clusters of a repository. Beside one with mistakes, nothing can be placed.
 func read(clusters string) ([]*description.Cluster, error) {
@@ -75,11 +76,18 @@ func read(clusters string) ([]*description.Cluster, error) {
 // place gives the virtual IP, the nodes, the load balancers and the VMs what nobody has.
 func (o *Options) place(c *description.Cluster, others []*description.Cluster) error {
 	room := spaceOf(o.network.Subnet, others, c.Addresses()...)
-	endpoint, addresses, forPool, err := room.addresses(len(c.Nodes))
+	wanted := len(c.Nodes)
+	if !c.MakesMachines() {
+		wanted = 0 // they have their addresses
+	}
+	endpoint, addresses, forPool, err := room.addresses(wanted)
 	if err != nil {
 		return err
 	}
 	c.Endpoint, c.LoadBalancer.Pool = endpoint, []string{forPool}
+	if !c.MakesMachines() {
+		return nobodyElses(c, others)
+	}
 	c.VMIDs = room.vmIDs(len(c.Nodes), c.TemplateIDs())
 	for i := range c.Nodes {
 		c.Nodes[i].Address, c.Nodes[i].VMID = addresses[i], c.VMIDs.First+i

@@ -36,6 +36,15 @@ func cloud() Options {
 	}
 }
 
+// metal is all that a first cluster of machines that are there needs to be told.
+func metal() Options {
+	return Options{
+		Name: "metal", Platform: description.PlatformTalos, Subnet: "10.0.9.0/24", ControlPlanes: 3, Workers: 2, InstallDisk: "/dev/nvme0n1",
+		Machines:  []string{"10.0.9.31", "10.0.9.32", "10.0.9.33", "10.0.9.34", "10.0.9.211"},
+		GitOpsURL: "https://git.example.org/me/gitops.git", Infisical: description.NoInfisical, Bucket: "states", Region: "eu-central-1",
+	}
+}
+
 // made describes a cluster in a repository's folder of clusters, and reads it as every other call does.
 func made(t *testing.T, clusters string, o Options) *description.Cluster {
 	t.Helper()
@@ -122,7 +131,8 @@ func TestWhatAPersonReads(t *testing.T) {
 	o.Fingerprint = home().Fingerprint
 	made(t, clusters, o)
 	made(t, clusters, cloud())
-	for _, name := range []string{"home", "lab", "cloud"} {
+	made(t, clusters, metal())
+	for _, name := range []string{"home", "lab", "cloud", "metal"} {
 		for _, file := range []string{"cluster.yaml", "secrets.example.yaml", "README.md"} {
 			got, err := os.ReadFile(filepath.Join(clusters, name, file))
 			if err != nil {
@@ -163,6 +173,12 @@ func TestAllThatIsWrongIsSaidAtOnceAndNothingIsWritten(t *testing.T) {
 		{func(o *Options) { *o = cloud(); o.AdminCIDRs = []string{"0.0.0.0/0"} }, []string{"cloud/cluster.yaml:", "lets in the world"}},
 		{func(o *Options) { *o = cloud(); o.Subnet = "10.0.0.0/12" }, []string{"larger than a VPC can be"}},
 		{func(o *Options) { *o = cloud(); o.Zones = []string{"eu-west-1a"} }, []string{"is no availability zone of eu-central-1"}},
+		{func(o *Options) { o.Platform = description.PlatformTalos }, []string{"--machine", "--install-disk", "are not for --platform talos: leave them out"}},
+		{func(o *Options) { *o = metal(); o.Machines, o.AMI = o.Machines[:2], "ami-01234567" }, []string{"--machine names 2 for 3 control planes", "and what is AWS's"}},
+		{func(o *Options) { *o = metal(); o.Machines[1] = "10.0.9" }, []string{"--machine"}},
+		{func(o *Options) { *o = metal(); o.Machines[1] = "10.0.9.31" }, []string{"metal/cluster.yaml:", "10.0.9.31 belongs to nodes[0] metal-cp-1 already"}},
+		{func(o *Options) { *o = metal(); o.Subnet, o.Machines[1] = "10.0.8.0/24", "10.0.8.2" }, []string{"--machine 10.0.8.2: the cluster home of this repository has that address"}},
+		{func(o *Options) { o.InstallDisk = "/dev/sda" }, []string{"--machine and --install-disk are for --platform talos"}},
 		{func(o *Options) { o.LocalStates, o.Bucket = true, "b" }, []string{"--local-states"}},
 		{func(o *Options) { o.Infisical, o.Project, o.Slug = "https://eu.infisical.com", "", "" }, []string{"--infisical-project"}},
 	} {

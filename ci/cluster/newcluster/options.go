@@ -14,7 +14,7 @@ import (
 // order of their names, and where none says it from the defaults.
 type Options struct {
 	Name     string // a DNS label: its folder's name, its VMs' tag, and the beginning of its nodes' names
-	Platform string // description.PlatformProxmox, PlatformSandbox or PlatformAWS
+	Platform string // description.PlatformProxmox, PlatformTalos, PlatformSandbox or PlatformAWS
 	Subnet   string
 	Gateway  string   // default: the subnet's first address
 	DNS      []string // default: the gateway
@@ -24,6 +24,9 @@ type Options struct {
 	ProxmoxURL, Fingerprint, Storage, Bridge string
 	Hosts                                    []string // Proxmox nodes, which the cluster's nodes are spread over
 	Template                                 int      // VM id of the Talos template on the first of Hosts; the others' follow it
+
+	Machines    []string // addresses of machines that are there: the first ControlPlanes of them are these, the others Workers
+	InstallDisk string   // of each of them
 
 	AWSRegion, AMI    string
 	Zones, AdminCIDRs []string // availability zones, the first three of the region where none is named; where administrators come from
@@ -38,6 +41,7 @@ type Options struct {
 
 	network description.Network // what check has read
 	admins  []netip.Prefix      // likewise
+	there   []netip.Addr        // likewise, of Machines
 }
 
 // Sizes of nodes where nobody says any, those of the documentation's example: cores, memory in MiB, disk in GiB.
@@ -65,15 +69,20 @@ func (o *Options) check(known []string) error {
 	case slices.Contains(known, o.Name):
 		say("there is a cluster %s already: give another --name; nothing of it was changed", o.Name)
 	}
+	if o.Platform != description.PlatformTalos && (len(o.Machines) > 0 || o.InstallDisk != "") {
+		say("--machine and --install-disk are for --platform talos, where castle makes no machines: leave them out")
+	}
 	switch o.Platform {
+	case description.PlatformTalos:
+		mistakes = append(mistakes, o.readMachines()...)
 	case description.PlatformProxmox, description.PlatformSandbox:
-		if o.AWSRegion != "" || o.AMI != "" || len(o.Zones)+len(o.AdminCIDRs) > 0 {
+		if o.ofAWS() {
 			say("--aws-region, --aws-zone, --admin-cidr and --ami are for --platform aws: leave them out")
 		}
 	case description.PlatformAWS:
 		mistakes = append(mistakes, o.readAWS()...)
 	default:
-		say("--platform %q: write proxmox, sandbox for the proving ground, or aws", o.Platform)
+		say("--platform %q: write proxmox, talos for machines that run Talos already, sandbox for the proving ground, or aws", o.Platform)
 	}
 	if o.Subnet == "" {
 		say("the nodes' subnet is not known: give it with --subnet, such as 192.168.1.0/24")
@@ -129,7 +138,7 @@ func missing(c *description.Cluster) error {
 		{c.Proxmox.URL, "the address of Proxmox's API", "--proxmox-url, such as https://192.168.1.10:8006/"},
 		{hostsOf(c), "the Proxmox node that the VMs stand on", "--host, once for each"},
 	}
-	if c.Platform == description.PlatformAWS {
+	if c.Platform == description.PlatformAWS || !c.MakesMachines() {
 		fields = nil
 	}
 	for _, field := range append(fields, field{c.GitOps.URL, "the GitOps repository that Flux follows", "--gitops-url, by https"}) {

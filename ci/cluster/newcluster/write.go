@@ -85,7 +85,7 @@ func write(templates, to, folder string, c *description.Cluster, taken []string)
 func newPage(c *description.Cluster, folder string, taken []string) page {
 	p := page{Cluster: c, Folder: folder, Taken: taken}
 	for _, node := range c.Nodes {
-		if c.Platform == description.PlatformAWS {
+		if c.Platform == description.PlatformAWS || !c.MakesMachines() {
 			break
 		}
 		clone := c.Proxmox.CloneOf(node)

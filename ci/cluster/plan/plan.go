@@ -103,7 +103,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 			plan.Summary = causes[layer.Name].Text()
 		}
 		made.Layers = append(made.Layers, plan)
-		if err := plan.machines.Refused(made.Cluster, nil, nil); err != nil {
+		if err := plan.machines.Refused(cluster.Description, nil, nil); err != nil {
 			made.Refused = append(made.Refused, strings.Split(err.Error(), "\n")...)
 		}
 	}

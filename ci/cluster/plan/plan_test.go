@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -223,7 +224,7 @@ func TestWhatCreateRefusesIsToldWithTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := plan.machines.Refused("blue", nil, nil)
+	refused := plan.machines.Refused(&description.Cluster{Name: "blue"}, nil, nil)
 	if refused == nil {
 		t.Fatal("nothing is refused")
 	}

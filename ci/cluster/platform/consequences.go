@@ -26,7 +26,7 @@ type Consequences struct {
 	Offline []string
 	// Shrunk lose a disk, or a part of one, and what is on it.
 	Shrunk []string
-	// ControlPlanes are those that are one of the removed and replaced, by the tag that their VMs have.
+	// ControlPlanes are those that are one of the removed and replaced, by the tag that their VMs have, or by their record.
 	ControlPlanes []string
 	// Remaining is how many control planes stay.
 	Remaining int
@@ -42,14 +42,15 @@ var live = []string{"description", "on_boot", "tags", "migrate", "reboot", "rebo
 func ConsequencesOf(plan *tfjson.Plan) Consequences {
 	var found Consequences
 	for _, change := range plan.ResourceChanges {
-		if change.Type != state.VMType || change.Change == nil {
+		if !state.IsMachine(change.Type, change.Name) || change.Change == nil {
 			continue
 		}
 		node := fmt.Sprint(change.Index)
 		before, _ := change.Change.Before.(map[string]any)
 		after, _ := change.Change.After.(map[string]any)
 		tags, _ := before["tags"].([]any)
-		control := slices.Contains(tags, any(description.RoleControlPlane))
+		record, _ := before["input"].(map[string]any)
+		control := slices.Contains(tags, any(description.RoleControlPlane)) || record["role"] == description.RoleControlPlane
 		switch actions := change.Change.Actions; {
 		case actions.Replace():
 			found.Replaced = append(found.Replaced, node)
@@ -127,16 +128,22 @@ func disks(vm map[string]any) map[any]float64 {
 	return found
 }
 
-// Refused says why the consequences are not taken unasked, for the cluster of that name. allowed are the nodes whose loss was typed by
+// Refused says why the consequences are not taken unasked, for a cluster as it is described. allowed are the nodes whose loss was typed by
 // name; halfMade are those whose machines were never configured: they hold nothing.
-func (c Consequences) Refused(cluster string, allowed, halfMade []string) error {
+func (c Consequences) Refused(cluster *description.Cluster, allowed, halfMade []string) error {
 	var reasons []error
 	refuse := func(nodes []string, format string) {
 		for _, node := range nodes {
 			if !slices.Contains(allowed, node) && !slices.Contains(halfMade, node) {
-				reasons = append(reasons, fmt.Errorf(format, node, RemoveCall(cluster, node)))
+				reasons = append(reasons, fmt.Errorf(format, node, RemoveCall(cluster.Name, node)))
 			}
 		}
+	}
+	if !cluster.MakesMachines() {
+		allowed, halfMade = nil, nil // no word makes a machine go that nobody can take away
+		refuse(c.Removed, "cluster.yaml does not list %[1]s any more, whose machine would go on as a node of the cluster, and nothing was changed: have it leave with %[2]s, or put it back into cluster.yaml")
+		refuse(c.Replaced, "cluster.yaml gives %[1]s another address or role than its machine has, and nothing was changed: put back what was changed of it, or have it leave first (take it out of cluster.yaml, %[2]s, put it back)")
+		return errors.Join(reasons...)
 	}
 	const lost = ", or allow the loss of its disks with --allow-replace %[1]s"
 	refuse(c.Removed, "create would remove the VM of %[1]s with its disks, and nothing was changed: have the node leave with %[2]s, put it back into cluster.yaml"+lost)

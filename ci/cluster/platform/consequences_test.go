@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	tfjson "github.com/hashicorp/terraform-json"
+
+	"tazlab.net/castle/ci/cluster/description"
 )
 
 func vm(node string, before, after map[string]any, actions ...tfjson.Action) *tfjson.ResourceChange {
@@ -68,7 +70,7 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 			allowed: []string{"blue-cp-4", "blue-cp-5"}, want: []string{"create would take away the control planes blue-cp-4, blue-cp-5 at the same time"}},
 	}
 	for name, c := range cases {
-		err := ConsequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).Refused("blue", c.allowed, c.halfMade)
+		err := ConsequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).Refused(&description.Cluster{Name: "blue"}, c.allowed, c.halfMade)
 		var lines []string
 		if err != nil {
 			lines = strings.Split(err.Error(), "\n")
@@ -89,6 +91,37 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 func more(vm map[string]any) map[string]any {
 	vm["memory"] = []any{map[string]any{"dedicated": 2}}
 	return vm
+}
+
+// A machine that castle did not make goes on when its record is gone: no flag lets that happen.
+func TestAMachineThatIsThereIsNotForgottenUnasked(t *testing.T) {
+	record := func(role string) map[string]any {
+		return map[string]any{"input": map[string]any{"role": role, "address": "192.168.1.211"}}
+	}
+	change := func(node, role string, actions ...tfjson.Action) *tfjson.ResourceChange {
+		return &tfjson.ResourceChange{Type: "terraform_data", Name: "node", Index: node, Change: &tfjson.Change{Actions: actions, Before: record(role), After: record(role)}}
+	}
+	found := ConsequencesOf(&tfjson.Plan{ResourceChanges: []*tfjson.ResourceChange{
+		change("metal-cp-1", "controlplane", tfjson.ActionNoop), change("metal-cp-2", "controlplane", tfjson.ActionDelete, tfjson.ActionCreate),
+		change("metal-worker-1", "worker", tfjson.ActionDelete), change("metal-worker-2", "worker", tfjson.ActionCreate),
+	}})
+	if strings.Join(found.ControlPlanes, " ") != "metal-cp-2" || found.Remaining != 1 {
+		t.Errorf("found %+v", found)
+	}
+	err := found.Refused(&description.Cluster{Name: "metal", Platform: description.PlatformTalos}, []string{"metal-worker-1"}, nil)
+	if err == nil {
+		t.Fatal("nothing is refused")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[1], "another address or role than its machine has") ||
+		strings.Contains(err.Error(), "VM") || strings.Contains(err.Error(), "--allow-replace") {
+		t.Errorf("refused by\n%v", err)
+	}
+	err = ConsequencesOf(&tfjson.Plan{ResourceChanges: []*tfjson.ResourceChange{change("metal-worker-1", "worker", tfjson.ActionDelete)}}).
+		Refused(&description.Cluster{Name: "metal", Platform: description.PlatformTalos}, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "does not list metal-worker-1 any more") || !strings.Contains(err.Error(), "remove-node --cluster metal --node metal-worker-1") {
+		t.Errorf("refused by\n%v", err)
+	}
 }
 
 func TestWhoIsRestartedIsKnown(t *testing.T) {

@@ -27,7 +27,7 @@ func Plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 		return nil, err
 	}
 	runner.Plans = folder
-	if _, err := runner.RunAll(ctx, append([]string{"plan"}, only.Arguments()...)...); err != nil {
+	if _, err := runner.RunAll(ctx, append([]string{"plan"}, cluster.Only(only)...)...); err != nil {
 		if text := said.Text(); text != "" && ctx.Err() == nil {
 			err = errors.New(text)
 		}

@@ -123,7 +123,7 @@ func (l *leaving) nothingElseChanges(ctx context.Context) error {
 		others = append(others, change.Address)
 	}
 	if len(others) > 0 {
-		return fmt.Errorf("OpenTofu would not only remove the VM of %s, but change %s", l.Node, strings.Join(others, ", "))
+		return fmt.Errorf("OpenTofu would not only remove %s, but change %s", l.Node, strings.Join(others, ", "))
 	}
 	return nil
 }

@@ -29,29 +29,36 @@ type leaving struct {
 
 	kube     *kube.Client
 	typed    kubernetes.Interface
-	proxmox  *hypervisor.Hypervisor
-	machines *talos.Access // all that the state knows
+	proxmox  *hypervisor.Hypervisor // nil where castle makes no machines
+	machines *talos.Access          // all that the state knows
 
 	known  state.VMs
 	vm     *hypervisor.VM // nil where it is gone
 	nodes  []corev1.Node  // of the cluster, this one among them unless it is gone
 	etcd   talos.Quorum
 	answer bool // the machine answers with the cluster's configuration
+
+	notes []string // what there is to be known at the end, a line each
 }
 
 // look finds out what is there of the node, and fails where nobody knows it.
 func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, options Options) (_ *leaving, err error) {
-	l := &leaving{Options: options, cluster: cluster, record: record, access: access, proxmox: cluster.Hypervisor(access)}
+	l := &leaving{Options: options, cluster: cluster, record: record, access: access}
+	if l.made() {
+		l.proxmox = cluster.Hypervisor(access)
+	}
 	defer func() {
 		if err != nil {
 			l.close()
 		}
 	}()
-	if l.known, err = cluster.OwnVMs(ctx, access); err != nil {
+	if l.known, err = cluster.OwnMachines(ctx, access); err != nil {
 		return nil, err
 	}
-	if l.vm, err = l.proxmox.Own(ctx, options.Node); err != nil {
-		return nil, err
+	if l.made() {
+		if l.vm, err = l.proxmox.Own(ctx, options.Node); err != nil {
+			return nil, err
+		}
 	}
 	if l.kube, err = kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key); err != nil {
 		return nil, err
@@ -70,7 +77,7 @@ func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 	}
 	for _, status := range l.machines.Status(ctx) {
 		if status.Name == options.Node {
-			l.answer = status.State == "configured"
+			l.answer = status.State == talos.IsConfigured
 		}
 	}
 	if err := l.isThere(); err != nil {
@@ -93,7 +100,7 @@ func (l *leaving) isThere() error {
 		for _, node := range l.nodes {
 			nodes = append(nodes, node.Name)
 		}
-		return fmt.Errorf("cluster %s has no node %s, or none any more: no state, no VM, no member of etcd and no Node of Kubernetes has that name; its nodes are %s", name, l.Node, strings.Join(nodes, ", "))
+		return fmt.Errorf("cluster %s has no node %s, or none any more: no state, no machine, no member of etcd and no Node of Kubernetes has that name; its nodes are %s", name, l.Node, strings.Join(nodes, ", "))
 	}
 	return nil
 }
@@ -108,7 +115,7 @@ func (l *leaving) isOff(ctx context.Context) error {
 	}
 	for end := time.Now().Add(lostAfter); kube.NodeReady(l.node()); {
 		if time.Now().After(end) {
-			return fmt.Errorf("the node %s is Ready, and no VM of the cluster runs it: it is somebody else's machine; remove it by hand", l.Node)
+			return fmt.Errorf("the node %s is Ready, and no machine of the cluster runs it: it is somebody else's; remove it by hand", l.Node)
 		}
 		select {
 		case <-time.After(time.Second):
@@ -124,7 +131,9 @@ func (l *leaving) isOff(ctx context.Context) error {
 }
 
 func (l *leaving) close() {
-	l.proxmox.Close()
+	if l.proxmox != nil {
+		l.proxmox.Close()
+	}
 	if l.machines != nil {
 		l.machines.Close()
 	}
@@ -155,8 +164,16 @@ func (l *leaving) controlPlane() bool {
 	return l.known[l.Node].Role == description.RoleControlPlane || l.etcd.Without(l.Node).Member != nil
 }
 
-// on tells whether the machine has power.
-func (l *leaving) on() bool { return l.vm != nil && l.vm.Status == hypervisor.Running }
+// made tells whether castle made the machine, and removes it.
+func (l *leaving) made() bool { return l.cluster.Description.MakesMachines() }
+
+// on tells whether the machine has power. Of one that castle did not make, nothing but its answer tells.
+func (l *leaving) on() bool {
+	if !l.made() {
+		return l.answer
+	}
+	return l.vm != nil && l.vm.Status == hypervisor.Running
+}
 
 // step notes a step of the way.
 func (l *leaving) step(name string, do func(tell func(string)) (did bool, err error)) error {

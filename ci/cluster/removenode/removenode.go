@@ -1,5 +1,5 @@
 // Package removenode makes one node leave a cluster: its pods go elsewhere, its etcd member is taken out, its machine wipes itself, its
-// VM is removed with its disks and its state, and Kubernetes forgets it. All that could speak against it is looked at before anything is
+// VM is removed with its disks and its state, and Kubernetes forgets it. A machine that castle did not make stays, in maintenance mode. All that could speak against it is looked at before anything is
 // changed, and each step goes by what is there, so that a second call goes on where the first one was interrupted.
 package removenode
 
@@ -29,13 +29,14 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	}
 	name := cluster.Description.Name
 	if options.Confirm != options.Node || options.Node == "" {
-		return nil, fmt.Errorf("remove-node removes the VM of %s with its disks: confirm with --confirm %s", options.Node, options.Node)
+		return nil, fmt.Errorf("remove-node %s: confirm with --confirm %s", what(cluster.Description, options.Node), options.Node)
 	}
 	if slices.ContainsFunc(cluster.Description.Nodes, func(node description.Node) bool { return node.Name == options.Node }) {
 		return nil, fmt.Errorf("%s of cluster %s lists %s, and the next create would make it again: take it out there first", description.File, name, options.Node)
 	}
 	cluster.Flags = []string{"--node", options.Node, "--confirm", options.Node}
-	return cluster.Execute(ctx, "remove-node", func(ctx context.Context, record *run.Record) error {
+	var notes []string
+	result, err := cluster.Execute(ctx, "remove-node", func(ctx context.Context, record *run.Record) error {
 		verified, err := cluster.VerifyProxmox(ctx)
 		if err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
@@ -53,8 +54,22 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if err := l.check(ctx); err != nil {
 			return err
 		}
-		return l.leave(ctx)
+		err = l.leave(ctx)
+		notes = l.notes
+		return err
 	})
+	if result != nil {
+		result.Notes = notes
+	}
+	return result, err
+}
+
+// what says what the verb does to a node's machine.
+func what(described *description.Cluster, node string) string {
+	if described.MakesMachines() {
+		return fmt.Sprintf("removes the VM of %s with its disks", node)
+	}
+	return fmt.Sprintf("has the machine of %s wipe all that it holds of the cluster", node)
 }
 
 // leave takes all steps. What fails can be gone on with.

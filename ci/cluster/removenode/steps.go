@@ -11,11 +11,14 @@ import (
 	"tazlab.net/castle/ci/cluster/drain"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/talos"
 )
 
 const (
 	// resetLimit is how long a machine may take to wipe itself and switch itself off. Its disk goes with its VM all the same.
 	resetLimit = 10 * time.Minute
+	// giveBackLimit is how long one that castle did not make may take to be in maintenance mode: a server checks its memory for minutes.
+	giveBackLimit = 15 * time.Minute
 	// memberLimit is how long etcd may take to show that a member is gone.
 	memberLimit = time.Minute
 )
@@ -90,6 +93,9 @@ func (l *leaving) isNoMember(ctx context.Context, tell func(string)) error {
 // reset has the machine wipe its disk and switch itself off.
 func (l *leaving) reset(ctx context.Context) error {
 	return l.step("reset "+l.Node, func(tell func(string)) (bool, error) {
+		if !l.made() {
+			return l.giveBack(ctx, tell)
+		}
 		if !l.on() {
 			return false, nil
 		}
@@ -98,7 +104,7 @@ func (l *leaving) reset(ctx context.Context) error {
 			return false, nil
 		}
 		// Minutes have passed, and what is wiped is named by its address.
-		if _, err := l.cluster.OwnVMs(ctx, l.access); err != nil {
+		if _, err := l.cluster.OwnMachines(ctx, l.access); err != nil {
 			return false, err
 		}
 		if err := l.machines.Reset(ctx, l.Node); err != nil {
@@ -112,17 +118,43 @@ func (l *leaving) reset(ctx context.Context) error {
 	})
 }
 
+// giveBack has a machine that castle did not make wipe what it holds of the cluster, and wait in maintenance mode. One that does not answer
+// with the cluster's own PKI is left as it is.
+func (l *leaving) giveBack(ctx context.Context, tell func(string)) (bool, error) {
+	known, inState := l.known[l.Node]
+	switch {
+	case !inState:
+		return false, nil
+	case !l.answer:
+		left := fmt.Sprintf("%s (%s) does not answer and was left as it is, with the cluster's keys and its data: wipe it before it is started again", l.Node, known.Address)
+		seen, err := l.machines.StatusOf(ctx, l.Node)
+		if err == nil && seen.State == talos.InMaintenance {
+			return false, nil
+		}
+		l.notes = append(l.notes, left)
+		tell(left)
+		return false, err
+	}
+	if err := l.machines.GiveBack(ctx, l.Node, true); err != nil {
+		return true, err
+	}
+	return true, l.machines.AwaitMaintenance(ctx, l.Node, giveBackLimit, tell)
+}
+
 // removeVM removes the VM with its disks and its place in the state, once it is known again to be the cluster's.
 func (l *leaving) removeVM(ctx context.Context) error {
 	vm, inState := l.known[l.Node]
 	if !inState {
 		return nil
 	}
-	if _, err := l.cluster.OwnVMs(ctx, l.access); err != nil {
+	if _, err := l.cluster.OwnMachines(ctx, l.access); err != nil {
 		return err
 	}
 	if err := l.cluster.ApplyNode(ctx, l.record, l.access, run.OneNode{Name: l.Node, ID: vm.ID}); err != nil {
 		return err
+	}
+	if !l.made() {
+		return nil
 	}
 	left, err := l.proxmox.Own(ctx, l.Node)
 	if err == nil && left != nil {

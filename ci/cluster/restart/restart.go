@@ -120,7 +120,7 @@ func (r *rolling) apply(ctx context.Context, name string) error {
 
 // applyOff does that while the machine is off. OpenTofu starts it at the end, and where it failed, castle does.
 func (r *rolling) applyOff(ctx context.Context, name string) error {
-	if _, err := r.cluster.OwnVMs(ctx, r.access); err != nil {
+	if _, err := r.cluster.OwnMachines(ctx, r.access); err != nil {
 		return err
 	}
 	machines := r.cluster.Hypervisor(r.access)
@@ -181,8 +181,11 @@ func (r *rolling) restart(ctx context.Context, present *run.Cluster, name string
 	return r.comeBack(ctx, name, about)
 }
 
-// off tells whether the node's machine has no power.
+// off tells whether castle has switched off the node's machine, which it does only with those that it makes.
 func (r *rolling) off(ctx context.Context, name string) (bool, error) {
+	if !r.cluster.Description.MakesMachines() {
+		return false, nil
+	}
 	machines := r.cluster.Hypervisor(r.access)
 	defer machines.Close()
 	process, err := machines.Process(ctx, name)
@@ -246,11 +249,21 @@ func (r *rolling) takeDown(ctx context.Context, name string, about note, change 
 	if err != nil {
 		return err
 	}
-	machines := r.cluster.Hypervisor(r.access)
-	defer machines.Close()
-	if _, err := r.cluster.OwnVMs(ctx, r.access); err != nil {
+	if _, err := r.cluster.OwnMachines(ctx, r.access); err != nil {
 		return err
 	}
+	if !r.cluster.Description.MakesMachines() {
+		if change == nil {
+			return r.machines.Reboot(ctx, name)
+		}
+		about.Changing = true
+		if err := r.write(ctx, name, &about, nil); err != nil {
+			return err
+		}
+		return change(ctx)
+	}
+	machines := r.cluster.Hypervisor(r.access)
+	defer machines.Close()
 	if change == nil {
 		return machines.Reboot(ctx, name)
 	}
@@ -294,7 +307,7 @@ func (r *rolling) back(ctx context.Context, name, boot string, tell func(string)
 		return kube.Answer{Seen: seen}
 	}, tell)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s is not back after %s: %s; look at its console in Proxmox", name, backLimit, seen)
+		return fmt.Errorf("%s is not back after %s: %s; look at its console", name, backLimit, seen)
 	}
 	return err
 }

@@ -27,6 +27,9 @@ var systemCertificates = []string{
 // VerifyProxmox fails where Proxmox's certificate is not the one that the description says, before anything is changed, and has
 // the tools accept it. What it returns is called when they are done.
 func (c *Cluster) VerifyProxmox(ctx context.Context) (done func(), err error) {
+	if !c.Description.MakesMachines() {
+		return func() {}, nil
+	}
 	certificates, err := c.Description.Proxmox.Certificates(c.Folder)
 	if err != nil {
 		return nil, err

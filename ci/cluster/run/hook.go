@@ -74,7 +74,7 @@ func (h *Hook) LayerStarts(ctx context.Context, layer string) error {
 	if err := h.layer(layer, timeline.PhaseStart, ""); err != nil {
 		return err
 	}
-	if err := providers.Note(providers.LockFile, os.Getenv(VariableState)); err != nil || layer != layers.Platform {
+	if err := providers.Note(providers.LockFile, os.Getenv(VariableState)); err != nil || layer != layers.Platform || !h.description.MakesMachines() {
 		return err
 	}
 	machines, err := h.hypervisor()

@@ -10,22 +10,22 @@ import (
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 )
 
-// OneNode is a node whose VM alone a run of the layer platform looks at and changes. The nil one stands for all nodes.
+// OneNode is a node whose machine alone a run of the layer platform looks at and changes. The nil one stands for all nodes.
 type OneNode struct {
 	Name string
-	ID   int // its VM's
+	ID   int // its VM's; 0 where castle makes no machines
 }
 
 // variableOneNode tells the layer's hooks which VM that is, as JSON: {"blue-worker-2": 425}. What they would do for the whole
 // cluster then, configuring all machines and waiting for them, is left to the run, which knows what it waits for.
 const variableOneNode = "CASTLE_ONE_NODE"
 
-// Arguments are what OpenTofu is told beside the command.
-func (n *OneNode) Arguments() []string {
-	if n == nil {
+// Only are what OpenTofu is told beside the command, to look at that node alone.
+func (c *Cluster) Only(node *OneNode) []string {
+	if node == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("-target=%s.node[%q]", state.VMType, n.Name)}
+	return []string{fmt.Sprintf("-target=%s.node[%q]", state.MachineType(c.Description), node.Name)}
 }
 
 // PlatformRunner is Terragrunt on the layer platform alone, for one node or all of them.
@@ -49,5 +49,5 @@ func (c *Cluster) PlatformRunner(access *Access, events string, log func(unit, m
 func (c *Cluster) ApplyNode(ctx context.Context, record *Record, access *Access, node OneNode) error {
 	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
 		return c.PlatformRunner(access, record.Events(), logs.write, &node)
-	}, append([]string{"apply", "-auto-approve"}, node.Arguments()...)...)
+	}, append([]string{"apply", "-auto-approve"}, c.Only(&node)...)...)
 }

@@ -8,6 +8,20 @@ import (
 	"tazlab.net/castle/ci/cluster/layers/state"
 )
 
+// WithPresent is the cluster with its described nodes, and those in the state that are not described any more.
+func (c *Cluster) WithPresent(known state.VMs) *Cluster {
+	described := *c.Description
+	described.Nodes = slices.Clone(described.Nodes)
+	for _, node := range c.Present(known).Description.Nodes {
+		if _, is := c.Description.Node(node.Name); !is {
+			described.Nodes = append(described.Nodes, node)
+		}
+	}
+	all := *c
+	all.Description = &described
+	return &all
+}
+
 // Present is the cluster with the nodes that its machines are, by their state, whatever cluster.yaml says of them now. Of a node it
 // knows what it is called, what it is and where.
 func (c *Cluster) Present(known state.VMs) *Cluster {

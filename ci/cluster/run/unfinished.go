@@ -2,15 +2,21 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // RemoveUnfinished removes the VMs that an earlier create had begun and no state knows, and notes each as a step.
 func (c *Cluster) RemoveUnfinished(ctx context.Context, record *Record, access *Access) error {
+	if !c.Description.MakesMachines() {
+		return nil
+	}
 	machines := c.Hypervisor(access)
 	defer machines.Close()
 	known := func() (map[string]int, error) {
@@ -35,9 +41,8 @@ func (c *Cluster) RemoveUnfinished(ctx context.Context, record *Record, access *
 	})
 }
 
-// OwnVMs are the VMs in the state of the layer platform. It fails where one that the layer would change or remove is
-// somebody else's.
-func (c *Cluster) OwnVMs(ctx context.Context, access *Access) (state.VMs, error) {
+// OwnMachines are the machines in the state of the layer platform. It fails where one that a run would change or remove is somebody else's.
+func (c *Cluster) OwnMachines(ctx context.Context, access *Access) (state.VMs, error) {
 	states, err := c.States(access)
 	if err != nil {
 		return nil, err
@@ -46,7 +51,27 @@ func (c *Cluster) OwnVMs(ctx context.Context, access *Access) (state.VMs, error)
 	if err != nil {
 		return nil, err
 	}
+	if !c.Description.MakesMachines() {
+		return known, c.noGhosts(ctx, access, known)
+	}
 	machines := c.Hypervisor(access)
 	defer machines.Close()
 	return known, machines.CheckOwned(ctx, c.State, known.IDs())
+}
+
+// noGhosts fails where a machine that castle did not make, described or in the state, answers with another PKI than the cluster's. One that
+// does not answer, or waits for a configuration, is nobody else's.
+func (c *Cluster) noGhosts(ctx context.Context, access *Access, known state.VMs) error {
+	machines, err := c.WithPresent(known).Machines(access)
+	if err != nil {
+		return err
+	}
+	defer machines.Close()
+	var others []error
+	for _, seen := range machines.Status(ctx) {
+		if seen.State == talos.IsGhost {
+			others = append(others, fmt.Errorf("%s: it is left alone, and nothing was changed", seen.Problem))
+		}
+	}
+	return errors.Join(others...)
 }

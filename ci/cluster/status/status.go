@@ -45,7 +45,7 @@ type NodeStatus struct {
 	Name    string `json:"name"`
 	Role    string `json:"role"`
 	Address string `json:"address"`
-	VM      string `json:"vm"`    // "running", "stopped", "absent", "unknown"
+	VM      string `json:"vm"`    // "running", "stopped", "absent", "unknown"; "-" of a machine that castle does not make
 	Talos   string `json:"talos"` // "configured v1.13.9", "maintenance", "silent", …
 	Problem string `json:"problem,omitempty"`
 }
@@ -74,11 +74,15 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 		return nil, err
 	}
 	status := &Status{Cluster: cluster.Description.Name}
-	proxmox := cluster.Hypervisor(access)
-	defer proxmox.Close()
+	vms := func(context.Context) ([]hypervisor.VM, error) { return nil, nil }
+	if cluster.Description.MakesMachines() {
+		proxmox := cluster.Hypervisor(access)
+		defer proxmox.Close()
+		vms = proxmox.VMs
+	}
 	var wait sync.WaitGroup
 	wait.Go(func() { status.Layers = layerStatus(ctx, cluster.Description, states) })
-	wait.Go(func() { status.Nodes = nodeStatus(ctx, cluster.Description, proxmox, machines) })
+	wait.Go(func() { status.Nodes = nodeStatus(ctx, cluster.Description, vms, machines) })
 	wait.Go(func() {
 		status.Gates = gateStatus(ctx, gates.Env{Kube: client, Cluster: cluster.Description, Talos: run.Quorum{Machines: machines}, LookOnly: true})
 	})
@@ -107,20 +111,24 @@ func layerStatus(ctx context.Context, described *description.Cluster, states sta
 	return list
 }
 
-func nodeStatus(ctx context.Context, described *description.Cluster, proxmox *hypervisor.Hypervisor, machines *talos.Access) []NodeStatus {
+func nodeStatus(ctx context.Context, described *description.Cluster, vms func(context.Context) ([]hypervisor.VM, error), machines *talos.Access) []NodeStatus {
 	var seen []talos.NodeStatus
 	var wait sync.WaitGroup
 	wait.Go(func() { seen = machines.Status(ctx) })
-	vms, err := proxmox.VMs(ctx)
+	there, err := vms(ctx)
 	wait.Wait()
+	absent := "absent"
+	if !described.MakesMachines() {
+		absent = "-"
+	}
 	list := make([]NodeStatus, len(described.Nodes))
 	for i, node := range described.Nodes {
-		list[i] = NodeStatus{Name: node.Name, Role: node.Role, Address: node.Address.String(), VM: "absent",
+		list[i] = NodeStatus{Name: node.Name, Role: node.Role, Address: node.Address.String(), VM: absent,
 			Talos: strings.TrimSpace(seen[i].State + " " + seen[i].Version), Problem: seen[i].Problem}
 		if err != nil {
 			list[i].VM, list[i].Problem = "unknown", err.Error()
 		}
-		for _, vm := range vms {
+		for _, vm := range there {
 			if vm.ID == node.VMID {
 				list[i].VM = vm.Status
 				if !vm.Ours {

@@ -83,14 +83,18 @@ type Access struct {
 // node is one machine with its two ways in.
 type node struct {
 	description.Node
-	client   *client.Client // mutual TLS with the cluster's authority: what a configured machine accepts
+	client   *client.Client // mutual TLS with the cluster's authority: what a configured machine accepts; nil without a PKI
 	insecure *client.Client // TLS without any authority: what a machine in maintenance mode accepts
 	asked    *atomic.Bool   // the machine asked insecure for a certificate, which maintenance mode does not do
 }
 
-// Dial prepares access to the nodes of a cluster. It contacts nobody; Close when done.
+// Dial prepares access to the nodes of a cluster. It contacts nobody; Close when done. Without a bundle, since the cluster has no PKI yet, all
+// that can be done is to look at their Status.
 func Dial(c *description.Cluster, bundle *machineconfig.Bundle, options Options) (*Access, error) {
 	options = options.withDefaults()
+	if bundle == nil {
+		return dialWithoutPKI(c, options)
+	}
 	certificate, err := bundle.GenerateTalosAPIClientCertificateWithTTL(role.MakeSet(role.Admin), accessTTL+machineconfig.ClockSkew)
 	if err != nil {
 		return nil, fmt.Errorf("sign an administrator's certificate for the machines of %s: %w", c.Name, err)
@@ -111,6 +115,20 @@ func Dial(c *description.Cluster, bundle *machineconfig.Bundle, options Options)
 			access.Close()
 			return nil, fmt.Errorf("prepare the connection to %s: %w", declared.Name, err)
 		}
+	}
+	return access, nil
+}
+
+func dialWithoutPKI(c *description.Cluster, options Options) (*Access, error) {
+	access := &Access{cluster: c, options: options}
+	for _, declared := range c.Nodes {
+		n := &node{Node: declared, asked: &atomic.Bool{}}
+		var err error
+		if n.insecure, err = insecureClient(net.JoinHostPort(declared.Address.String(), strconv.Itoa(options.Port)), n.asked); err != nil {
+			access.Close()
+			return nil, fmt.Errorf("prepare the connection to %s: %w", declared.Name, err)
+		}
+		access.nodes = append(access.nodes, n)
 	}
 	return access, nil
 }
@@ -175,12 +193,14 @@ const (
 
 // look asks a machine who it is. The error says what was seen where presence is not configured or maintenance.
 func (n *node) look(ctx context.Context) (presence, error) {
-	err := version(ctx, n.client)
-	switch {
-	case err == nil:
-		return configured, nil
-	case !otherAuthority(err):
-		return silent, err
+	if n.client != nil {
+		err := version(ctx, n.client)
+		switch {
+		case err == nil:
+			return configured, nil
+		case !otherAuthority(err):
+			return silent, err
+		}
 	}
 	insecureErr := version(ctx, n.insecure)
 	switch {

@@ -137,7 +137,7 @@ func (w *world) restart() {
 
 func (w *world) vm(node description.Node) sandbox.VM {
 	return sandbox.VM{ID: node.VMID, Name: node.Name, Host: "pve", Address: netip.PrefixFrom(node.Address, 24),
-		Gateway: w.cluster.Network.Gateway, Cores: 4, MemoryMiB: node.Memory, MAC: "bc:24:11:00:00:01"}
+		Gateway: w.cluster.Network.Gateway, Cores: 4, MemoryMiB: node.Memory, MAC: "bc:24:11:00:00:01", Bare: !w.cluster.MakesMachines()}
 }
 
 func (w *world) powerOn() {

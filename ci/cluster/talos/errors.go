@@ -21,7 +21,7 @@ func (e *GhostError) Error() string {
 	if who == "" {
 		who = "an etcd member"
 	}
-	way := "what it holds may be alive. Where TALOS_SECRETS was changed, bring its earlier version back in Infisical; where the machine is left over from another cluster, remove its VM in Proxmox, or the member with talosctl etcd remove-member, and create"
+	way := "what it holds may be alive. Where TALOS_SECRETS was changed, bring its earlier version back in Infisical; where the machine is left over from another cluster, remove its VM in Proxmox or wipe its disk, or the member with talosctl etcd remove-member, and create"
 	if e.Fresh {
 		way = "destroy the cluster and then create it, which gives every machine an empty disk"
 	}
@@ -58,7 +58,7 @@ type UnwellError struct {
 }
 
 func (e *UnwellError) Error() string {
-	return fmt.Sprintf("%s (%s) was configured before, and its etcd does not come back: %s; its data may be alive, so look at talosctl --nodes %s logs etcd, and at the VM's disk and memory in Proxmox",
+	return fmt.Sprintf("%s (%s) was configured before, and its etcd does not come back: %s; its data may be alive, so look at talosctl --nodes %s logs etcd, and at the machine's disk and memory",
 		e.Node, e.Address, e.Seen, e.Address)
 }
 
@@ -100,5 +100,5 @@ type SilentError struct {
 }
 
 func (e *SilentError) Error() string {
-	return fmt.Sprintf("%s (%s) did not answer with its configuration for %s, last seen: %s; look at its console in Proxmox", e.Node, e.Address, e.Waited, e.Seen)
+	return fmt.Sprintf("%s (%s) did not answer with its configuration for %s, last seen: %s; look at its console", e.Node, e.Address, e.Waited, e.Seen)
 }

@@ -9,12 +9,20 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 )
 
+// States of a node.
+const (
+	IsConfigured  = "configured"  // it has a configuration of this cluster's PKI
+	InMaintenance = "maintenance" // it waits for one
+	IsGhost       = "ghost"       // it has one of another PKI
+	IsSilent      = "silent"      // nobody answers
+)
+
 // NodeStatus is one observation of a node.
 type NodeStatus struct {
 	Name     string
 	Role     string
 	Address  string
-	State    string // "configured", "maintenance", "ghost" or "silent"
+	State    string // one of the above
 	Version  string // of Talos, "v1.13.9"; "" where it does not answer
 	Services []Service
 	Problem  string // why it is not healthy; ""
@@ -44,20 +52,24 @@ func (a *Access) Status(ctx context.Context) []NodeStatus {
 
 func (n *node) status(ctx context.Context) NodeStatus {
 	status := NodeStatus{Name: n.Name, Role: n.Role, Address: n.Address.String()}
-	_, _ = current(ctx, n.client, n.client.Version) // an old failure to connect is none now; what is seen counts below
+	first := n.client
+	if first == nil {
+		first = n.insecure
+	}
+	_, _ = current(ctx, first, first.Version) // an old failure to connect is none now; what is seen counts below
 	what, seen := n.look(ctx)
 	switch what {
 	case maintenance:
-		status.State, status.Problem = "maintenance", "waits for its configuration in maintenance mode"
+		status.State, status.Problem = InMaintenance, "waits for its configuration in maintenance mode"
 		return status
 	case foreign:
-		status.State, status.Problem = "ghost", (&GhostError{Node: n.Name, Address: n.Address, Seen: seen.Error()}).Error()
+		status.State, status.Problem = IsGhost, (&GhostError{Node: n.Name, Address: n.Address, Seen: seen.Error()}).Error()
 		return status
 	case silent:
-		status.State, status.Problem = "silent", "does not answer: "+unwrapped(seen)
+		status.State, status.Problem = IsSilent, "does not answer: "+unwrapped(seen)
 		return status
 	}
-	status.State = "configured"
+	status.State = IsConfigured
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := n.services(ctx, &status); err != nil {

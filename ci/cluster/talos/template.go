@@ -3,13 +3,18 @@ package talos
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"tazlab.net/castle/ci/cluster/description"
 )
@@ -28,6 +33,12 @@ const (
 // tell passes.
 func (n *node) fits(ctx context.Context, c *description.Cluster) error {
 	var differs []string
+	if !c.MakesMachines() {
+		// One that was started from an ISO or over the network has no disk with Talos yet: the installer runs, and brings what is described.
+		if installed, err := n.installed(ctx); err != nil || !installed {
+			return err
+		}
+	}
 	version, err := n.insecure.Version(ctx)
 	switch {
 	case err == nil:
@@ -57,7 +68,27 @@ func (n *node) fits(ctx context.Context, c *description.Cluster) error {
 	if differs == nil {
 		return nil
 	}
+	if !c.MakesMachines() {
+		return &InstalledError{Node: n.Name, Address: n.Address, Differs: differs, Talos: c.Talos}
+	}
 	return &TemplateError{Node: n.Name, Template: c.Proxmox.CloneOf(n.Node), Differs: differs, Talos: c.Talos}
+}
+
+// installed tells whether a machine in maintenance mode has Talos on its disk, as Talos itself does: by its META partition (Installed in
+// internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_state.go of Talos 1.13).
+func (n *node) installed(ctx context.Context) (bool, error) {
+	meta, err := safe.StateGetByID[*block.VolumeStatus](ctx, n.insecure.COSI, constants.MetaPartitionLabel)
+	switch {
+	case err == nil && meta.TypedSpec().Phase == block.VolumePhaseReady:
+		return true, nil
+	case err == nil && meta.TypedSpec().Phase == block.VolumePhaseMissing:
+		return false, nil
+	case err == nil: // it looks for it yet
+		err = status.Errorf(codes.Unavailable, "its META is %s", meta.TypedSpec().Phase)
+	case untold(err), state.IsNotFoundError(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("%s does not tell whether Talos is on its disk: %w", n.Name, err)
 }
 
 // extensions says what differs from the schematic that is described. One that an image's own schematic cannot tell is looked at by the
@@ -96,4 +127,19 @@ func (e *TemplateError) Error() string {
 	return fmt.Sprintf("%s was cloned from a template that is not what cluster.yaml describes: %s; it was not configured. Make template %d on %s anew from "+
 		"https://factory.talos.dev/image/%s/%s/nocloud-amd64.raw.xz, or correct talos in cluster.yaml, then destroy and create",
 		e.Node, strings.Join(e.Differs, ", "), e.Template.Template, e.Template.Host, e.Talos.Schematic, e.Talos.Version)
+}
+
+// InstalledError is a machine that castle did not make and that has another Talos on its disk than cluster.yaml describes. Nothing was
+// applied to it.
+type InstalledError struct {
+	Node    string
+	Address netip.Addr
+	Differs []string // never empty
+	Talos   description.Talos
+}
+
+func (e *InstalledError) Error() string {
+	return fmt.Sprintf("%s (%s) has a Talos on its disk that is not what cluster.yaml describes: %s; it was not configured, since Talos does not install itself over another one. "+
+		"Wipe that disk and start the machine from https://factory.talos.dev/image/%s/%s/metal-amd64.iso, or correct talos in cluster.yaml, then create",
+		e.Node, e.Address, strings.Join(e.Differs, ", "), e.Talos.Schematic, e.Talos.Version)
 }

@@ -31,6 +31,10 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 		return nil, err
 	}
 	name := cluster.Description.Name
+	if !cluster.Description.MakesMachines() {
+		return nil, fmt.Errorf("nuclear-wipe removes VMs by Proxmox's API, and cluster %s is on platform %s, whose machines castle did not make and cannot remove; nothing was changed. "+
+			"destroy resets each that answers with the cluster's own PKI; one that does not is wiped at its console, or by the hypervisor that it is on", name, cluster.Description.Platform)
+	}
 	if options.Confirm != "" && options.Confirm != name {
 		return nil, fmt.Errorf("nuclear-wipe removes cluster %s and all that is stored in it: confirm with --confirm %s; without it, what would go is listed", name, name)
 	}

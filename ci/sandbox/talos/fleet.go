@@ -26,7 +26,10 @@ type Options struct {
 	Port     uint16       // of the Talos API; 50000
 	Template Template     // what machines are cloned from
 	Stopped  func(id int) // a machine switched itself off; may be nil
-	Log      *slog.Logger // may be nil
+	// Wiped follows a reset after which a machine goes on without what it held of its cluster, once nothing of that runs on it any more; last
+	// says that no control plane has anything of a cluster left. It may be nil.
+	Wiped func(hostname string, last bool)
+	Log   *slog.Logger // may be nil
 }
 
 // Fleet is all simulated machines.
@@ -97,7 +100,7 @@ func (f *Fleet) PowerOn(vm VM) error {
 		return nil
 	}
 	f.haunt(vm.ID)
-	m := newMachine(f, vm, f.clone(vm.ID))
+	m := newMachine(f, vm, f.clone(vm))
 	f.machines[vm.ID] = m
 	go m.run()
 	return nil

@@ -60,6 +60,7 @@ type machine struct {
 	stopped   bool      // and has
 	refuses   bool      // its API server restarts
 	control   bool      // the world runs its control plane
+	wiped     bool      // it was reset, and has yet to restart
 }
 
 func newMachine(f *Fleet, vm VM, template Template) *machine {
@@ -77,7 +78,21 @@ func (m *machine) run() {
 	next := commandNone
 	for m.ctx.Err() == nil && next != commandShutdown {
 		next = m.start()
-		f.change(func() { m.conf, m.services, m.live, m.ready = nil, services{}, netip.Addr{}, false })
+		name, wiped, last := "", false, true
+		f.change(func() {
+			if m.conf != nil {
+				name = m.conf.hostname
+			}
+			wiped = m.wiped
+			m.conf, m.services, m.live, m.ready, m.wiped = nil, services{}, netip.Addr{}, false, false
+			for _, other := range f.machines {
+				last = last && (other.conf == nil || !other.conf.control)
+			}
+			last = last && len(f.state.Clusters) == 0
+		})
+		if wiped && f.Wiped != nil {
+			f.Wiped(name, last)
+		}
 	}
 	f.change(func() { delete(f.machines, m.vm.ID) })
 	if next == commandShutdown && f.Stopped != nil {
@@ -113,6 +128,7 @@ func (m *machine) start() command {
 			return commandNone // not installed: back to maintenance mode at the next power on
 		}
 		f.change(func() {
+			m.install(config)
 			f.state.disk(m.vm.ID).Config = config
 			f.keep()
 		})

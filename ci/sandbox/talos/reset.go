@@ -36,6 +36,7 @@ func (m *machine) reset(in *machineapi.ResetRequest) {
 			d.Etcd = nil
 		}
 		d.Blank = d.Blank || all
+		m.wiped = d.Config == nil
 		f.state.forget()
 		f.keep()
 	})

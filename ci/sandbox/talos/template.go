@@ -11,7 +11,9 @@ import (
 	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
 	"github.com/cosi-project/runtime/pkg/state/protobuf/server"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/extensions"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc"
 
@@ -28,10 +30,13 @@ type Template struct {
 }
 
 // clone copies the template to a VM's disk that has nothing yet, with what the fault wrong-template makes of it, and says what is on it.
-func (f *Fleet) clone(id int) Template {
-	d := f.state.disk(id)
-	if d.Template != nil {
+func (f *Fleet) clone(vm VM) Template {
+	d := f.state.disk(vm.ID)
+	switch {
+	case d.Template != nil:
 		return *d.Template
+	case vm.Bare: // Sidero Labs' ISO, without any extension
+		return Template{Talos: f.Template.Talos, Schematic: otherSchematic}
 	}
 	template := f.Template
 	if wrong, has := f.Profile.Faults[profile.WrongTemplate]; has {
@@ -40,6 +45,23 @@ func (f *Fleet) clone(id int) Template {
 	d.Template = &template
 	f.keep()
 	return template
+}
+
+// install is what the installer of a configuration puts on a disk that has no Talos: what the image's name says of version and schematic. A disk
+// that has one keeps it.
+func (m *machine) install(config []byte) {
+	conf, err := parse(config)
+	d := m.fleet.state.disk(m.vm.ID)
+	if err != nil || d.Template != nil {
+		return
+	}
+	image := conf.provider.Machine().Install().Image()
+	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	made := Template{Talos: tag(image), Schematic: name}
+	if name == m.fleet.Template.Schematic {
+		made.Extensions = m.fleet.Template.Extensions
+	}
+	d.Template, m.template = &made, made
 }
 
 // otherSchematic is the factory's for an image without any customization (the README of siderolabs/image-factory).
@@ -56,7 +78,7 @@ func (t Template) wrong(what string) Template {
 	return t
 }
 
-// resources are those of a machine's resources that are played: its extensions, and the factory's extension that stands for the schematic
+// resources are those of a machine's resources that are played: whether its disk has a META partition, its extensions, and the factory's extension that stands for the schematic
 // (schematicExtension in internal/asset of siderolabs/image-factory). Their ids are those of ExtensionStatusController, in
 // internal/app/machined/pkg/controllers/runtime/extension_status.go of Talos 1.13.
 type resources struct {
@@ -99,6 +121,17 @@ func (m *machine) resources(ctx context.Context) (*server.State, error) {
 		if err := add(len(template.Extensions), "schematic", template.Schematic); err != nil {
 			return nil, err
 		}
+	}
+	m.fleet.mu.Lock()
+	phase := block.VolumePhaseMissing
+	if m.fleet.state.disk(m.vm.ID).Template != nil {
+		phase = block.VolumePhaseReady
+	}
+	m.fleet.mu.Unlock()
+	meta := block.NewVolumeStatus(block.NamespaceName, constants.MetaPartitionLabel)
+	meta.TypedSpec().Phase = phase
+	if err := held.Create(ctx, meta); err != nil {
+		return nil, err
 	}
 	return server.NewState(held), nil
 }

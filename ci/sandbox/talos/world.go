@@ -21,7 +21,9 @@ type VM struct {
 	MemoryMiB int
 	Disks     []VMDisk
 	MAC       string
-	Tags      []string
+	// Bare says that the machine was not cloned: it starts Talos from elsewhere, as from an ISO, until that is installed to its disk.
+	Bare bool
+	Tags []string
 }
 
 // VMDisk is a disk of a virtual machine.

@@ -22,6 +22,7 @@ type machines struct {
 	fleet *talos.Fleet
 	plane *kube.Plane
 	log   *slog.Logger
+	bare  bool // nobody made them
 
 	mutex sync.Mutex
 	vms   map[int]proxmox.VM // that were powered on
@@ -38,7 +39,7 @@ func (m *machines) PowerOn(vm proxmox.VM) {
 	m.mutex.Unlock()
 	machine := talos.VM{
 		ID: vm.ID, Name: vm.Name, Host: vm.Node, Address: vm.Address, Gateway: vm.Gateway, DNS: vm.DNS,
-		Cores: vm.Cores, MemoryMiB: vm.MemoryMiB, MAC: vm.MAC, Tags: vm.Tags,
+		Cores: vm.Cores, MemoryMiB: vm.MemoryMiB, MAC: vm.MAC, Tags: vm.Tags, Bare: m.bare,
 	}
 	for _, disk := range vm.Disks {
 		machine.Disks = append(machine.Disks, talos.VMDisk{SizeGiB: int(disk.Bytes >> 30)})
@@ -73,6 +74,19 @@ func (m *machines) Removed(id int) {
 	}
 	if err != nil {
 		m.log.Error("remove", "vm", id, "error", err)
+	}
+}
+
+// wiped takes what a machine held of its cluster away, and with the last control plane's part all that etcd held.
+func (m *machines) wiped(hostname string, last bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	err := m.plane.NodeErased(hostname)
+	if last {
+		err = errors.Join(err, m.plane.Erase())
+	}
+	if err != nil {
+		m.log.Error("wipe", "node", hostname, "error", err)
 	}
 }
 

@@ -26,6 +26,8 @@ type Seed struct {
 		Foreign   []Template `yaml:"foreign"` // VMs of somebody else
 		Tokens    []string   `yaml:"tokens"`  // "user@realm!name=secret"
 	} `yaml:"proxmox"`
+	// Machines are there already where castle makes none: each starts Talos from an ISO, and waits at its address.
+	Machines  []Machine      `yaml:"machines,omitempty"`
 	Infisical infisical.Seed `yaml:"infisical"`
 	Git       struct {
 		ReadToken  string `yaml:"readToken"`       // what Flux reads with
@@ -41,6 +43,12 @@ type Template struct {
 	ID   int    `yaml:"id"`
 	Name string `yaml:"name"`
 	Node string `yaml:"node"` // of Proxmox; the first one where it is left out
+}
+
+// Machine is one that is there from the beginning.
+type Machine struct {
+	ID      int        `yaml:"id"`
+	Address netip.Addr `yaml:"address"`
 }
 
 func readSeed(folder string) (*Seed, error) {
@@ -65,7 +73,9 @@ type places struct {
 func placesOf(c *description.Cluster) (places, error) {
 	var p places
 	var errs [3]error
-	p.proxmox, errs[0] = place("proxmox.url", c.Proxmox.URL)
+	if c.MakesMachines() {
+		p.proxmox, errs[0] = place("proxmox.url", c.Proxmox.URL)
+	}
 	if c.Secrets.Infisical.Has() {
 		p.infisical, errs[1] = place("secrets.infisical.url", c.Secrets.Infisical.URL)
 	}

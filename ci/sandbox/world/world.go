@@ -183,41 +183,65 @@ func (w *world) serveMachines(ctx context.Context) error {
 		return err
 	}
 	w.onClose(plane.Close)
-	machines := &machines{plane: plane, log: w.log}
+	machines := &machines{plane: plane, log: w.log, bare: !w.cluster.MakesMachines()}
 	var host *proxmox.Server
-	if machines.fleet, err = talos.New(talos.Options{
+	options := talos.Options{
 		Profile: w.Profile, Cluster: kubernetes{plane}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),
 		Template: talos.Template{Talos: w.cluster.Talos.Version, Schematic: w.cluster.Talos.Schematic, Extensions: w.cluster.Talos.Extensions}, Log: w.log,
+	}
+	if w.cluster.MakesMachines() {
 		// No machine is on before the host is there.
-		Stopped: func(id int) { host.Stopped(id) },
-	}); err != nil {
+		options.Stopped = func(id int) { host.Stopped(id) }
+	} else {
+		options.Wiped = machines.wiped
+	}
+	if machines.fleet, err = talos.New(options); err != nil {
 		return err
 	}
 	w.onClose(func() { _ = machines.fleet.Close() })
-
-	if host, err = proxmox.New(proxmox.Options{
-		File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
-		Nodes: w.hosts(), Privileges: map[string][]string{"/": hypervisor.Privileges()},
-	}); err != nil {
-		return err
+	_, noEtcd := os.Stat(filepath.Join(w.Dir, "kubernetes", "etcd"))
+	running := 0
+	if w.cluster.MakesMachines() {
+		if host, err = proxmox.New(proxmox.Options{
+			File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
+			Nodes: w.hosts(), Privileges: map[string][]string{"/": hypervisor.Privileges()},
+		}); err != nil {
+			return err
+		}
+		w.onClose(host.Close)
+		if err := host.Seed(w.guests()...); err != nil {
+			return err
+		}
+		host.Resume()
+		running = host.Running()
+	} else {
+		running = w.startMachines(machines)
 	}
-	w.onClose(host.Close)
-	if err := host.Seed(w.guests()...); err != nil {
-		return err
-	}
-	_, err = os.Stat(filepath.Join(w.Dir, "kubernetes", "etcd"))
-	host.Resume()
-	if err := machines.awake(ctx, host.Running(), err == nil); err != nil {
+	if err := machines.awake(ctx, running, noEtcd == nil); err != nil {
 		return err
 	}
 	if err := plane.DropLeases(ctx); err != nil {
 		w.log.Warn("leases of a former life are left to run out", "error", err)
+	}
+	if host == nil {
+		return nil
 	}
 	certificate, err := w.proxmoxCertificate()
 	if err != nil {
 		return err
 	}
 	return w.serve(w.places.proxmox, certificate, host.HTTP())
+}
+
+// startMachines gives power to the machines that nobody makes, and says how many they are.
+func (w *world) startMachines(all *machines) int {
+	for _, machine := range w.seed.Machines {
+		all.PowerOn(proxmox.VM{
+			ID: machine.ID, Name: fmt.Sprintf("machine-%d", machine.ID), Address: netip.PrefixFrom(machine.Address, w.cluster.Network.Subnet.Bits()),
+			Gateway: w.cluster.Network.Gateway, DNS: w.cluster.Network.DNS, Cores: 4, MemoryMiB: 8192,
+		})
+	}
+	return len(w.seed.Machines)
 }
 
 // proxmoxCertificate is signed by an authority that stands beside the description, which names it: Proxmox has one of its own.

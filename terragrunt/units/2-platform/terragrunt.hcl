@@ -1,11 +1,12 @@
-# The virtual machines, and Talos on them: a Kubernetes API that answers at the virtual IP.
+# The machines, which are made unless they are there already, and Talos on them: a Kubernetes API that answers at the virtual IP.
 
 include "root" {
-  path = find_in_parent_folders("root.hcl")
+  path   = find_in_parent_folders("root.hcl")
+  expose = true
 }
 
 terraform {
-  source = "../../modules//platform-proxmox"
+  source = include.root.locals.makes_machines ? "../../modules//platform-proxmox" : "../../modules//platform-talos"
 }
 
 dependencies {

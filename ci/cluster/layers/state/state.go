@@ -40,7 +40,7 @@ func (s Store) Resources(ctx context.Context, layer string) ([]string, error) {
 	return held.addresses(), nil
 }
 
-// VMs are what the state of the layer platform holds, by the nodes' names; nil where there is no state.
+// VMs are the machines that the state of the layer platform holds, by the nodes' names; nil where there is no state.
 func (s Store) VMs(ctx context.Context) (VMs, error) {
 	held, err := s.pull(ctx, layers.Platform)
 	if held == nil {
@@ -163,15 +163,34 @@ func (c *contents) addresses() []string {
 	return list
 }
 
-// VMType is a VM's type in the modules of the layer platform.
-const VMType = "proxmox_virtual_environment_vm"
+// VMType is a VM's type in the module of the layer platform; RecordType is that of a record of a machine that castle does not make.
+const (
+	VMType     = "proxmox_virtual_environment_vm"
+	RecordType = "terraform_data"
+)
 
-// VMs are the VMs of a state by the nodes' names.
+// resourceName is what both are called by in the modules.
+const resourceName = "node"
+
+// MachineType is what a cluster's machines are in the state.
+func MachineType(c *description.Cluster) string {
+	if c.MakesMachines() {
+		return VMType
+	}
+	return RecordType
+}
+
+// IsMachine tells whether a resource of the layer platform is a machine.
+func IsMachine(typ, name string) bool {
+	return typ == VMType || typ == RecordType && name == resourceName
+}
+
+// VMs are the machines of a state by the nodes' names.
 type VMs map[string]VM
 
 // VM is one of them.
 type VM struct {
-	ID      int
+	ID      int        // 0 of a machine that castle does not make
 	Host    string     // of Proxmox
 	Role    string     // of the node, as its tags have it
 	Address netip.Addr // the node's; the zero one where the making of the VM failed before it had one
@@ -201,6 +220,16 @@ type attributes struct {
 	} `json:"initialization"`
 }
 
+// record is what terragrunt/modules/platform-talos keeps of a machine; a value of any type stands beside its type in a state.
+type record struct {
+	Input struct {
+		Value struct {
+			Role    string     `json:"role"`
+			Address netip.Addr `json:"address"`
+		} `json:"value"`
+	} `json:"input"`
+}
+
 // address is the static one that the cloud-init drive gives, if there is one.
 func (a attributes) address() netip.Addr {
 	for _, drive := range a.Initialization {
@@ -218,10 +247,18 @@ func (a attributes) address() netip.Addr {
 func (c *contents) vms() (VMs, error) {
 	vms := VMs{}
 	for _, resource := range c.Resources {
-		if resource.Type != VMType {
+		if !IsMachine(resource.Type, resource.Name) {
 			continue
 		}
 		for _, instance := range resource.Instances {
+			if resource.Type == RecordType {
+				var held record
+				if err := json.Unmarshal(instance.Attributes, &held); err != nil || !held.Input.Value.Address.IsValid() {
+					return nil, fmt.Errorf("the state of layer %s does not say where %v is: %w", layers.Platform, instance.Key, cmp.Or(err, errors.New("no address")))
+				}
+				vms[fmt.Sprint(instance.Key)] = VM{Role: held.Input.Value.Role, Address: held.Input.Value.Address}
+				continue
+			}
 			var attributes attributes
 			if err := json.Unmarshal(instance.Attributes, &attributes); err != nil || attributes.ID == 0 {
 				return nil, fmt.Errorf("the state of layer %s does not say which VM %v is: %w", layers.Platform, instance.Key, cmp.Or(err, errors.New("no vm_id")))

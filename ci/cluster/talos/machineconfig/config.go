@@ -38,6 +38,9 @@ const (
 	// link is an alias: what the kernel calls the one network card depends on its PCI slot.
 	link     = "net0"
 	linkRule = `link.driver == "virtio_net"`
+	// Talos gives an alias to physical cards alone (internal/app/machined/pkg/controllers/network/link_alias_config.go of Talos 1.13), and
+	// each of these is of no kind: the rule is met by the only card of a machine.
+	onlyCardRule = `link.kind == ""`
 )
 
 // Configs makes the machine configuration of every node, by the node's name, and a talosconfig for a person, with all
@@ -103,7 +106,11 @@ func machineConfigs(c *description.Cluster, bundle *Bundle) (map[string]taloscon
 // InstallerImage is the image factory's installer for virtual machines with a cloud-init drive, holding the extensions of
 // the cluster's schematic.
 func InstallerImage(c *description.Cluster) string {
-	return "factory.talos.dev/nocloud-installer/" + c.Talos.Schematic + ":" + c.Talos.Version
+	platform := "nocloud"
+	if !c.MakesMachines() {
+		platform = "metal"
+	}
+	return "factory.talos.dev/" + platform + "-installer/" + c.Talos.Schematic + ":" + c.Talos.Version
 }
 
 func machineConfig(c *description.Cluster, node description.Node, input *generate.Input) (talosconfig.Provider, error) {
@@ -141,7 +148,10 @@ func machineConfig(c *description.Cluster, node description.Node, input *generat
 
 // own sets what the generator has no option for.
 func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
-	if len(node.Disks) > 1 {
+	switch {
+	case node.InstallDisk != "":
+		v1.MachineConfig.MachineInstall.InstallDisk = node.InstallDisk
+	case len(node.Disks) > 1:
 		v1.MachineConfig.MachineInstall.InstallDisk = disk(0)
 	}
 	// The VIP is an address of the subnet as well, on the control plane that holds it; nothing may settle on it.
@@ -181,7 +191,7 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 	off := nethelpers.AutoHostnameKindOff
 	hostname.ConfigAuto = &off
 
-	rule, err := cel.ParseBooleanExpression(linkRule, celenv.LinkLocator())
+	rule, err := cel.ParseBooleanExpression(cardRule(c, node), celenv.LinkLocator())
 	if err != nil {
 		return nil, fmt.Errorf("rule for the network card: %w", err)
 	}
@@ -209,6 +219,17 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 	}
 	volumes, err := volumes(c, node)
 	return slices.Concat(documents, mirrors, volumes), err
+}
+
+// cardRule tells the network card that has the node's address from the machine's others.
+func cardRule(c *description.Cluster, node description.Node) string {
+	switch {
+	case node.MAC != "":
+		return fmt.Sprintf(`mac(link.hardware_addr) == %q`, strings.ToLower(node.MAC))
+	case !c.MakesMachines():
+		return onlyCardRule
+	}
+	return linkRule
 }
 
 // supported tells whether the two versions go together.

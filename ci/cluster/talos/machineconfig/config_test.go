@@ -264,3 +264,40 @@ func TestBrokenSecretsAreRefusedWithoutAValue(t *testing.T) {
 		}
 	}
 }
+
+// What was there before castle is told by its disk and its network card, and is installed from an image for no cloud.
+func TestMachinesThatAreThereAreInstalledToTheirOwnDisk(t *testing.T) {
+	c, bundle := described(t, "blue")
+	c.Platform = description.PlatformTalos
+	for i := range c.Nodes {
+		c.Nodes[i].Disks, c.Nodes[i].InstallDisk = nil, "/dev/nvme0n1"
+	}
+	c.Nodes[1].InstallDisk, c.Nodes[1].MAC = "/dev/sdb", "52:54:00:AB:CD:EF"
+	configs, _, err := machineconfig.Configs(c, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[string]struct{ disk, rule string }{
+		"blue-cp-1": {"/dev/nvme0n1", `link.kind == ""`},
+		"blue-cp-2": {"/dev/sdb", `mac(link.hardware_addr) == "52:54:00:ab:cd:ef"`},
+	} {
+		data, err := configs[node].Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := configloader.NewFromBytes(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if disk := config.Machine().Install().Disk(); disk != want.disk {
+			t.Errorf("%s is installed to %s", node, disk)
+		}
+		if image := config.Machine().Install().Image(); !strings.HasPrefix(image, "factory.talos.dev/metal-installer/613e1592") || !strings.HasSuffix(image, ":v1.13.9") {
+			t.Errorf("%s is installed from %s", node, image)
+		}
+		aliases := config.NetworkLinkAliasConfigs()
+		if len(aliases) != 1 || aliases[0].LinkSelector().String() != want.rule {
+			t.Errorf("%s has the network cards %v", node, aliases)
+		}
+	}
+}
