@@ -100,7 +100,7 @@ func TestEveryClusterIsValidAndTouchesNoOtherOfItsRepository(t *testing.T) {
 			}
 		}
 	}
-	if seen != 3 {
+	if seen != 4 {
 		t.Errorf("%d clusters were read", seen)
 	}
 }
