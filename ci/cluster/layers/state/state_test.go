@@ -40,3 +40,25 @@ func TestVMsAreListedByTheirNodes(t *testing.T) {
 		t.Errorf("a state that names no id: %v", err)
 	}
 }
+
+// A machine that castle did not make is known by the record that its module keeps.
+func TestMachinesThatAreThereAreListedByTheirNodes(t *testing.T) {
+	held, err := parse(`{"resources": [
+		{"mode": "managed", "type": "terraform_data", "name": "other", "instances": [{"index_key": "x", "attributes": {"input": {"value": "text", "type": "string"}}}]},
+		{"mode": "managed", "type": "terraform_data", "name": "node", "instances": [
+			{"index_key": "cp-1", "attributes": {"input": {"value": {"address": "192.168.1.211", "role": "controlplane"}, "type": ["object", {"address": "string", "role": "string"}]}}},
+			{"index_key": "worker-1", "attributes": {"input": {"value": {"address": "192.168.1.214", "role": "worker"}, "type": ["object", {"address": "string", "role": "string"}]}}}]}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if vms, err := held.vms(); err != nil || fmt.Sprint(vms) != "map[cp-1:{0  controlplane 192.168.1.211 false} worker-1:{0  worker 192.168.1.214 false}]" {
+		t.Errorf("got %v, %v", vms, err)
+	}
+	nowhere, err := parse(`{"resources": [{"mode": "managed", "type": "terraform_data", "name": "node", "instances": [{"index_key": "cp-1", "attributes": {"input": {"value": {}, "type": ["object", {}]}}}]}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nowhere.vms(); err == nil || !strings.Contains(err.Error(), "where cp-1 is") {
+		t.Errorf("a record without an address: %v", err)
+	}
+}
