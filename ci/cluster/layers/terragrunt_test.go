@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -352,5 +353,26 @@ func readinessIsLookedForEarly(t *testing.T, server *kubetest.Server) {
 				t.Errorf("%s is looked at after %d s, then every %d s", name, probe.InitialDelaySeconds, probe.PeriodSeconds)
 			}
 		}
+	}
+}
+
+// Where the machines are there already, the layer platform is no more than a record of them: no provider is started, and nothing is imported.
+func TestMachinesThatAreThereAreOnlyNoted(t *testing.T) {
+	r := newRunner(t)
+	file := filepath.Join(r.terragrunt, "live", "sandbox", "cluster.yaml")
+	text := readAll(t, filepath.Dir(file), "cluster.yaml")
+	text = strings.Replace(text, "platform: sandbox\n", "platform: talos\n", 1)
+	text = regexp.MustCompile(`(?m)^proxmox:\n(  .*\n)+vmIDs: .*\n`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`vmID: .*\}`).ReplaceAllString(text, "installDisk: /dev/sda}")
+	text = regexp.MustCompile(`(?m)^  infisical:\n(    .*\n)+`).ReplaceAllString(text, "  infisical: none\n")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := r.runAll(t, "2-platform", "apply", "-auto-approve")
+	if err != nil || !strings.Contains(out, "Resources: 5 added, 0 changed, 0 destroyed.") || strings.Contains(out, "bpg/proxmox") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if calls := r.called(t); !slices.Equal(calls, []string{"layer start platform", "talos up", "wait platform", "layer end platform"}) {
+		t.Errorf("the layer called %v", calls)
 	}
 }
