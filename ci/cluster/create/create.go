@@ -78,7 +78,14 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if cluster.Description.Secrets.Infisical.Has() {
 			kept = keepCredentials(ctx, cluster, record, access)
 		}
-		err = cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
+		err = run.Patiently(ctx, func(again bool) error {
+			if again { // what that has left half-made is known, and goes first
+				if err := begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
+					return cluster.PlatformFailure(ctx, record, err)
+				}
+			}
+			return cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
+		})
 		return errors.Join(err, cluster.NotKept(record, kept()))
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
@@ -100,25 +99,9 @@ func (d *destruction) execute(ctx context.Context) error {
 	return hypervisor.ForgetUnfinished(d.cluster.State)
 }
 
-const (
-	// tries is how often the machines are destroyed: what one of them meets, the provider does not try again.
-	tries      = 4
-	pauseAfter = 5 * time.Second
-)
-
 // machines destroys the layers beneath the cluster, and again where only a mood of Proxmox's was in the way.
 func (d *destruction) machines(ctx context.Context, beneath []layers.Layer) error {
-	for try := 1; ; try++ {
-		err := d.cluster.DestroyLayers(ctx, d.record, d.access, beneath, 0)
-		if err == nil || try == tries || ctx.Err() != nil || !hypervisor.Passes(err) {
-			return err
-		}
-		select {
-		case <-time.After(pauseAfter):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return run.Patiently(ctx, func(bool) error { return d.cluster.DestroyLayers(ctx, d.record, d.access, beneath, 0) })
 }
 
 func (d *destruction) mayRemove(ctx context.Context) error {

@@ -94,16 +94,26 @@ func (h *Hypervisor) PowerOn(ctx context.Context, node string) error {
 	})
 }
 
-// power has the cluster's VM of a node do something, and waits for the end of it.
+// power has the cluster's VM of a node do something, and waits for the end of it. It bears some refusals.
 func (h *Hypervisor) power(ctx context.Context, node, what string, do func(context.Context, *proxmox.VirtualMachine) (*proxmox.Task, error)) error {
 	machine, id, err := h.own(ctx, node)
 	if err != nil {
 		return err
 	}
-	if err := ended(ctx, func(ctx context.Context) (*proxmox.Task, error) { return do(ctx, machine) }); err != nil {
-		return fmt.Errorf("%s VM %d of %s: %w", what, id, node, err)
+	for try := 1; ; try++ {
+		err := ended(ctx, func(ctx context.Context) (*proxmox.Task, error) { return do(ctx, machine) })
+		if err == nil {
+			return nil
+		}
+		if try == removalTries || !Passes(err) {
+			return fmt.Errorf("%s VM %d of %s: %w", what, id, node, err)
+		}
+		select {
+		case <-time.After(removalEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return nil
 }
 
 // own opens the cluster's VM of a node, which has to be there.

@@ -3,11 +3,13 @@ package hypervisor
 import (
 	"testing"
 
+	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/sandbox/proxmox"
 )
 
-func TestAMachineIsSwitchedOffAndOnAndAStartedOneIsLeftAlone(t *testing.T) {
-	h := hostWith(t, proxmox.Options{}, guest(421, "blue-cp-1", "blue", "castle"))
+func TestAMachineIsSwitchedOffAndOnWhateverProxmoxsMoodIs(t *testing.T) {
+	moody := profile.Profile{Faults: profile.Faults{profile.ProxmoxMoods: "2"}}
+	h := hostWith(t, proxmox.Options{Profile: moody}, guest(421, "blue-cp-1", "blue", "castle"))
 	process := func() uint64 {
 		t.Helper()
 		process, err := h.Process(t.Context(), "blue-cp-1")

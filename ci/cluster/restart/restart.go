@@ -115,7 +115,9 @@ func open(cluster *run.Cluster, record *run.Record, access *run.Access, known st
 
 // apply applies the layer platform to one node.
 func (r *rolling) apply(ctx context.Context, name string) error {
-	return r.cluster.ApplyNode(ctx, r.record, r.access, run.OneNode{Name: name, ID: r.known[name].ID})
+	return run.Patiently(ctx, func(bool) error {
+		return r.cluster.ApplyNode(ctx, r.record, r.access, run.OneNode{Name: name, ID: r.known[name].ID})
+	})
 }
 
 // applyOff does that while the machine is off. OpenTofu starts it at the end, and where it failed, castle does.

@@ -37,6 +37,7 @@ var mixables = []mixable{
 	{name: VIPFlaps, value: seconds(5)},
 	{name: APIRestarts, value: seconds(5)},
 	{name: ProxmoxMoods, value: times(3)},
+	{name: StorageLock, value: times(3)},
 	{name: InfisicalMoods, value: times(2)},
 	{name: Uplink, value: fixed("100Mbit")},
 	{name: HubLimit, value: seconds(20)},

@@ -140,6 +140,7 @@ const (
 	WrongTemplate  = "wrong-template"     // version of Talos that is in what is cloned, or name of an extension that is not; "": no extension at all
 	DHCPDrift      = "dhcp-drift"         // VM id: it comes up at another address than declared
 	ProxmoxMoods   = "proxmox-moods"      // how many requests fail with a lock timeout before one succeeds
+	StorageLock    = "storage-lock"       // how often the lock of a storage is not to be had in time for a disk that is to be made or moved
 	CloneFails     = "clone-fails"        // VM id: its clone task ends in an error
 	InfisicalMoods = "infisical-moods"    // how many requests answer 429 or 500 before one succeeds
 	SecretMissing  = "secret-missing"     // name of a secret that Infisical does not hold
@@ -156,7 +157,7 @@ const (
 )
 
 var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
-	CloneFails, InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
+	StorageLock, CloneFails, InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
 func ParseFaults(texts []string) (Faults, error) {

@@ -128,10 +128,16 @@ func (s *Server) reconfigure(ctx context.Context, r *request, id int) error {
 		return g, e, err
 	}
 	s.mu.Lock()
-	_, _, err := check()
+	_, e, err := check()
+	made := s.made(e)
 	s.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	for _, storage := range made {
+		if err := s.storageLock(ctx, storage); err != nil {
+			return err
+		}
 	}
 	if err := s.profile.Sleep(ctx, s.profile.Delays.VMConfig); err != nil {
 		return errPowerCut
@@ -270,6 +276,9 @@ func (s *Server) moveDisk(r *request) (any, error) {
 		return s.exclusive(ctx, g.ID, func() error {
 			if err := s.profile.Sleep(ctx, s.profile.Delays.VMClone); err != nil {
 				return err
+			}
+			if err := s.storageLock(ctx, target.ID); err != nil {
+				return fmt.Errorf("storage migration failed: %w", err)
 			}
 			return s.change(func() error {
 				d, err := check()

@@ -138,6 +138,11 @@ func (s *Server) copy(ctx context.Context, w worker, c cloning) error {
 		}
 		return internal("lvcreate 'pve/vm-%d-disk-0' error:   Cannot create new thin volume, free space in thin pool pve/data reached threshold.", c.id)
 	}
+	for _, disk := range disks {
+		if err := s.storageLock(ctx, cmp.Or(c.storage, parseDrive(disk.Volume).storage())); err != nil {
+			return err
+		}
+	}
 	if err := s.profile.Sleep(ctx, delay); err != nil {
 		return err
 	}

@@ -194,6 +194,7 @@ func (s *Server) seeded(seed Guest) (*guest, error) {
 func (s *Server) powerOn(g *guest) {
 	s.state.PID++
 	g.Running, g.Started, g.PID = true, time.Now(), s.state.PID
+	g.Starts++
 	s.notifyPowerOn(g)
 }
 

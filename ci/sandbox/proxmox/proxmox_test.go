@@ -206,6 +206,36 @@ func TestTheHostIsInItsMoodsForSomeRequests(t *testing.T) {
 	w.mustClone(t, 521, "cp")
 }
 
+func TestAStoragesLockIsNotToBeHadForSomeDisks(t *testing.T) {
+	for shared, want := range map[bool]string{
+		false: "can't lock file '/var/lock/pve-manager/pve-storage-disks' - got timeout",
+		true:  "cfs-lock 'storage-disks' error: got lock request timeout",
+	} {
+		w := newWorld(t, func(o *Options) {
+			slow(profile.Delays{}, profile.Faults{profile.StorageLock: "2"})(o)
+			o.Storages = []Storage{{ID: "disks", Type: "lvmthin", Content: "images", Bytes: 1 << 40, Shared: shared}}
+		})
+		task, err := w.cloneTask(t.Context(), t, 521, "cp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exit := wait(t, task); exit != "clone failed: "+want {
+			t.Errorf("the clone ended with %q", exit)
+		}
+		if err := w.Seed(Guest{VM: VM{ID: 530, Name: "old"}}); err != nil {
+			t.Fatal(err)
+		}
+		const set = "/api2/json/nodes/pve/qemu/530/config?"
+		if status, _ := w.raw(t, "PUT", set+"cores=2", tokenID+"="+tokenSecret); status != "200 OK" {
+			t.Errorf("a change that makes no disk: %s", status)
+		}
+		if status, _ := w.raw(t, "PUT", set+"ide2=disks:cloudinit", tokenID+"="+tokenSecret); status != "500 "+want {
+			t.Errorf("the cloud-init drive: %s", status)
+		}
+		w.mustClone(t, 521, "cp")
+	}
+}
+
 func TestAPowerCutInTheMiddleOfACloneLeavesALockedVM(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxmox.json")
 	w := newWorld(t, func(o *Options) {
@@ -439,6 +469,9 @@ func TestARebootTakesPowerAwayAndGivesItBack(t *testing.T) {
 	}
 	if vm, _ := w.machines.vm(521); vm.Cores != 6 {
 		t.Errorf("after the reboot the machine has %d cores", vm.Cores)
+	}
+	if starts := w.state.Guests[521].Starts; starts != 2 {
+		t.Errorf("it was given power %d times", starts)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // Options of a Server. File and Tokens are required.
 type Options struct {
 	File     string          // the state; created by the first change
-	Profile  profile.Profile // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, CloneFails
+	Profile  profile.Profile // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, StorageLock, CloneFails, StorageFull, ClockSkew
 	Machines Machines        // nil: the VMs do nothing
 	Tokens   []string        // "user@realm!name=secret"
 	// Privileges are what each token has, by path, down to the next path that is listed; nil: all on /. The fault PrivilegeMissing takes some away.
@@ -72,13 +72,17 @@ type Server struct {
 	state *state
 	told  map[int]bool // VMs whose power Machines knows of
 	moods int          // requests that are yet to fail
+	locks int          // how often a storage's lock is yet not to be had
 }
 
 // clonesAtOnce is how many clones of one template the storage makes at a time.
 const clonesAtOnce = 2
 
-// defaultMoods is how many requests fail where the fault does not say.
-const defaultMoods = 3
+// How often requests fail, and a storage's lock is not to be had, where the faults do not say.
+const (
+	defaultMoods = 3
+	defaultLocks = 2
+)
 
 // configLockTimeout is how long a request waits for another one that changes the same VM.
 const configLockTimeout = 10 * time.Second
@@ -97,6 +101,7 @@ func New(options Options) (*Server, error) {
 		clonings: keyedLocks{limit: clonesAtOnce},
 		told:     map[int]bool{},
 		moods:    options.Profile.Faults.Count(profile.ProxmoxMoods, defaultMoods),
+		locks:    options.Profile.Faults.Count(profile.StorageLock, defaultLocks),
 	}
 	for _, token := range options.Tokens {
 		id, secret, _ := strings.Cut(token, "=")

@@ -27,6 +27,7 @@ type guest struct {
 	Running bool              `json:"running,omitempty"`
 	PID     int               `json:"pid,omitempty"`
 	Started time.Time         `json:"started,omitzero"`
+	Starts  int               `json:"starts,omitempty"` // how often it was given power
 }
 
 func (g *guest) name() string {

@@ -144,11 +144,11 @@ func TestTheRealProviderShowsWhyItFailed(t *testing.T) {
 	}
 }
 
-// The layer's module is the provider's user that counts. The host's moods meet the clones, which the module retries, and the token has the
+// The layer's module is the provider's user that counts. The host's moods and a storage's lock meet the clones, which the module retries, and the token has the
 // documented role without what create is said to do without.
 func TestTheLayersModuleReachesAStateWithoutChanges(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
-		slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2", profile.PrivilegeMissing: "Datastore.Audit,Sys.Audit,VM.Config.HWType"})(o)
+		slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2", profile.StorageLock: "1", profile.PrivilegeMissing: "Datastore.Audit,Sys.Audit,VM.Config.HWType"})(o)
 		o.Privileges = map[string][]string{"/": hypervisor.Privileges()}
 	})
 	tofu := ofModule(t, w, func(*description.Cluster) {})

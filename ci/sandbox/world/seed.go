@@ -22,6 +22,7 @@ const SeedFile = "world.yaml"
 type Seed struct {
 	Proxmox struct {
 		Nodes     []string   `yaml:"nodes"`
+		Storages  []Storage  `yaml:"storages,omitempty"` // else those that Proxmox installs
 		Templates []Template `yaml:"templates"`
 		Foreign   []Template `yaml:"foreign"` // VMs of somebody else
 		Tokens    []string   `yaml:"tokens"`  // "user@realm!name=secret"
@@ -36,6 +37,13 @@ type Seed struct {
 		Empty      bool   `yaml:"empty,omitempty"` // it begins without a commit; else with the blog and what Flux needs to apply it
 	} `yaml:"git"`
 	Registry netip.AddrPort `yaml:"registry"` // of the OCI registry, which asks for no password
+}
+
+// Storage is a place for disks.
+type Storage struct {
+	ID     string `yaml:"id"`
+	Type   string `yaml:"type"`   // of Proxmox, such as rbd
+	Shared bool   `yaml:"shared"` // by all nodes
 }
 
 // Template is a VM that is there from the beginning.

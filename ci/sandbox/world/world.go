@@ -204,7 +204,7 @@ func (w *world) serveMachines(ctx context.Context) error {
 	if w.cluster.MakesMachines() {
 		if host, err = proxmox.New(proxmox.Options{
 			File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
-			Nodes: w.hosts(), Privileges: map[string][]string{"/": hypervisor.Privileges()},
+			Nodes: w.hosts(), Storages: w.storages(), Privileges: map[string][]string{"/": hypervisor.Privileges()},
 		}); err != nil {
 			return err
 		}
@@ -264,6 +264,18 @@ func (w *world) hosts() []proxmox.Node {
 		hosts = append(hosts, proxmox.Node{Name: name, Address: w.places.proxmox.Addr()})
 	}
 	return hosts
+}
+
+// storageBytes is how large a storage of world.yaml is.
+const storageBytes = 1 << 40
+
+// storages are those of world.yaml, nil where it names none.
+func (w *world) storages() []proxmox.Storage {
+	var storages []proxmox.Storage
+	for _, s := range w.seed.Proxmox.Storages {
+		storages = append(storages, proxmox.Storage{ID: s.ID, Type: s.Type, Shared: s.Shared, Content: "images", Bytes: storageBytes})
+	}
+	return storages
 }
 
 // guests are the templates and other people's VMs that are there from the beginning.

@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ func TestAClusterWhoseStatesAreLostIsAdopted(t *testing.T) {
 	vms, talosconfig := w.vms(), w.unsealed("talosconfig")
 	members := w.hasAQuorum(talosconfig)
 	k := w.kubernetes(w.unsealed("kubeconfig"))
-	identity, pods := k.identity(), k.pods()
+	identity, pods, starts := k.identity(), k.pods(), w.starts()
 
 	tell.Fault(t, "the states of all layers are removed")
 	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
@@ -35,6 +36,9 @@ func TestAClusterWhoseStatesAreLostIsAdopted(t *testing.T) {
 	w.castle("create").succeeds()
 	if got := w.vms(); !slices.Equal(got, vms) {
 		t.Errorf("Proxmox had %+v and has %+v", vms, got)
+	}
+	if got := w.starts(); !maps.Equal(got, starts) {
+		t.Errorf("the machines were started %v times, and are now %v", starts, got)
 	}
 	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
 		t.Errorf("etcd's members were %v and are %v", members, got)

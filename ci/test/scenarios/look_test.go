@@ -138,6 +138,29 @@ func (w *world) vms() []vm {
 	return list
 }
 
+// starts are how often each VM was given power, by its name: Proxmox's own number is the process's alone.
+func (w *world) starts() map[string]int {
+	w.t.Helper()
+	var state struct {
+		Guests map[int]struct {
+			Config map[string]string `json:"config"`
+			Starts int               `json:"starts"`
+		} `json:"guests"`
+	}
+	data, err := os.ReadFile(filepath.Join(w.dir(), "proxmox.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &state)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	starts := map[string]int{}
+	for _, guest := range state.Guests {
+		starts[guest.Config["name"]] = guest.Starts
+	}
+	return starts
+}
+
 // hasExactlyItsVMs fails the test unless there are each node's VM, once and running, the template, and those of others.
 func (w *world) hasExactlyItsVMs() {
 	w.t.Helper()

@@ -39,7 +39,8 @@ resource "proxmox_virtual_environment_vm" "node" {
     node_name    = contains(keys(local.templates), each.value.host) ? each.value.host : coalesce(var.cluster.proxmox.templateHost, each.value.host)
     datastore_id = var.cluster.proxmox.storage
     full         = true
-    # A clone that meets the template's lock fails. The provider tries again after 10 and 20 s, whatever the error was.
+    # A clone that meets the template's lock fails. The provider tries again after 10 and 20 s where the host has refused it, or says "got
+    # timeout"; what a shared storage's lock says instead, castle knows, and has the machines applied again.
     retries = 3
   }
 

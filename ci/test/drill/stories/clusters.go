@@ -65,6 +65,8 @@ var clusters = []Story{
 		in(secrets, "TestTwoThatMakeASecretAtOnceEndWithTheSame", "TestASecretThatIsThereIsNeverReplaced")},
 	{"proxmox-moods", "tried again where that is safe; else the task's own message",
 		in(scenarios, whole, "TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn")},
+	{"storage-lock", "the machines are applied again where a lock of Proxmox's was in the way; one that stays is named, and no machine is started twice",
+		in(scenarios, "TestAStoragesLockIsWaitedForOrNamed")},
 	{"two-at-once", "the second is refused at once and told who holds the lock", in(scenarios, "TestCreateGoesOnAfterItWasKilledAndInterrupted")},
 	{"half-way", "the next call goes on, after any interruption at any instant of `create`, `destroy` or `nuclear-wipe`; [reliability.md](reliability.md)",
 		in(scenarios, "TestARunGoesOnAfterAnyInterruption", "TestCreateGoesOnAfterItWasKilledAndInterrupted", "TestDestroyRemovesWhatAKilledCreateLeft")},

@@ -19,7 +19,7 @@ variable "disk" {
   default = 40
 }
 
-# How often a clone is tried. Every error is retried, after 20 s, 40 s, 80 s, …
+# How often a clone is tried that Proxmox refuses or that ends with "got timeout", after 10 s, 20 s, 40 s, …
 variable "retries" {
   type    = number
   default = 1
