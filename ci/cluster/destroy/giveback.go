@@ -72,7 +72,10 @@ func (d *destruction) giveBack(ctx context.Context) error {
 	}
 	d.notes = append(d.notes, fmt.Sprintf("looked up: the states of all %d layers are empty, and of %s %d in maintenance mode",
 		len(layers.All), rendering.Count(len(nodes), "machine"), free))
-	return errors.Join(append(held, failures...)...)
+	if err := errors.Join(append(held, failures...)...); err != nil {
+		return d.cluster.PlatformFailure(ctx, d.record, err)
+	}
+	return nil
 }
 
 // fate is what became of a machine.

@@ -50,6 +50,7 @@ func (w *world) start(live string, environment []string, args ...string) *called
 	}
 	full := []string{"-t", strconv.Itoa(w.process.Process.Pid), "-n", filepath.Join(w.kit.path, "castle-cluster")}
 	full = append(append(full, args...), "--folder="+live, "--layers="+filepath.Join(live, "..", ".."), "--state="+w.state(), "--charts="+w.kit.charts, "--scaled")
+	full = append(full, w.flags...)
 	c := &called{world: w, args: strings.Join(args, " "), command: exec.Command("nsenter", full...), done: make(chan struct{}), began: time.Now()}
 	c.command.Env = append([]string{
 		"PATH=" + w.kit.path + ":" + os.Getenv("PATH"), "HOME=" + w.temp(), "TMPDIR=" + w.temp(),

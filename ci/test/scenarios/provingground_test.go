@@ -37,6 +37,7 @@ type world struct {
 	store   *store // nil where the states are in a folder
 	scale   string
 	profile string
+	flags   []string // of each call
 
 	mutex   sync.Mutex
 	process *exec.Cmd

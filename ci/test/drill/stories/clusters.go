@@ -124,6 +124,9 @@ var clusters = []Story{
 	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", also(
 		in(scenarios, "TestAMachineFromAnotherTemplateIsNamed"),
 		in("cluster/talos", "TestMachinesFromAnotherTemplateAreNamedAndNotConfigured", "TestAnImageThatIsNotTheFactorysIsKnownByItsExtensions"))},
+	{"kept-machines", "machines that castle did not make are installed from what is described, and wiped under the cluster's own PKI alone; then they wait for another configuration", also(
+		in(scenarios, "TestMachinesThatAreThereBecomeAClusterAndAreGivenBack"),
+		in("cluster/talos", "TestMachinesThatAreThereAreInstalledAndGivenBack", "TestAMachineOfAnotherClusterIsNotGivenBack", "TestAnInstalledTalosHasToBeTheOneThatIsDescribed"))},
 	{"crd-with-cr", "custom resources beside the chart that defines them are found before a cluster fails on them", in(gitopscheck, "TestCustomResourcesBesideTheirChartAreFound")},
 	{"heavy-gate", "a heavy chart in a gate that the rest waits for is found", in(gitopscheck, "TestAHeavyChartInAGateIsFound")},
 	{"wrong-port", "an app's way from Ingress to container port is followed before it is deployed", in(gitopscheck, "TestARouteThatEndsNowhereIsFound")},
