@@ -13,12 +13,8 @@ import (
 	"tazlab.net/castle/ci/cluster/talos"
 )
 
-const (
-	// answerLimit is how long a machine may be silent before it counts as one that cannot be reached.
-	answerLimit = 30 * time.Second
-	// resetLimit is how long a machine may take to wipe its partitions and to come back in maintenance mode: a server checks its memory for minutes.
-	resetLimit = 15 * time.Minute
-)
+// answerLimit is how long a machine may be silent before it counts as one that cannot be reached.
+const answerLimit = 30 * time.Second
 
 // giveBack empties the cluster and has its machines reset themselves. Each has to answer with the cluster's own PKI for that; one that does
 // not is left as it is, and named.
@@ -103,7 +99,7 @@ func giveBackOne(ctx context.Context, machines *talos.Access, node description.N
 			if err := machines.GiveBack(ctx, node.Name, false); err != nil {
 				return reset, err
 			}
-			return reset, machines.AwaitMaintenance(ctx, node.Name, resetLimit, tell)
+			return reset, machines.AwaitMaintenance(ctx, node.Name, talos.GiveBackLimit, tell)
 		case time.Now().After(end):
 			return waiting, fmt.Errorf("%s (%s) was left as it is, with the cluster's keys and data if it has any: it %s. Destroy again when it answers, or wipe it at its console",
 				node.Name, node.Address, seen.Problem)

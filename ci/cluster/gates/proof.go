@@ -2,6 +2,7 @@ package gates
 
 import (
 	"context"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,10 +45,8 @@ func (p proof) create(ctx context.Context) (*unstructured.Unstructured, error) {
 	if p.annotations != nil {
 		metadata["annotations"] = p.annotations
 	}
-	object := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
-	for field, value := range p.object {
-		object.Object[field] = value
-	}
+	object := &unstructured.Unstructured{Object: maps.Clone(p.object)}
+	object.Object["metadata"] = metadata
 	return p.kube.Resource(p.resource).Namespace(proofNamespace).Create(ctx, object, metav1.CreateOptions{})
 }
 

@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -80,20 +81,13 @@ func (v volume) until(ctx context.Context, object proof, rule func(*unstructured
 // bound tests a PersistentVolumeClaim.
 func bound(claim *unstructured.Unstructured) (string, bool) {
 	phase, _, _ := unstructured.NestedString(claim.Object, "status", "phase")
-	return "the claim is " + orUnknown(phase), phase == string(corev1.ClaimBound)
+	return "the claim is " + cmp.Or(phase, "new"), phase == string(corev1.ClaimBound)
 }
 
 // runs tests a Pod, whose container starts when all volumes are mounted.
 func runs(pod *unstructured.Unstructured) (string, bool) {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-	return "the volume is there, the pod is " + orUnknown(phase), phase == string(corev1.PodRunning)
-}
-
-func orUnknown(phase string) string {
-	if phase == "" {
-		return "new"
-	}
-	return phase
+	return "the volume is there, the pod is " + cmp.Or(phase, "new"), phase == string(corev1.PodRunning)
 }
 
 // lastWarning is the message of the newest warning about an object; "" where there is none.

@@ -1,6 +1,7 @@
 // Package removenode makes one node leave a cluster: its pods go elsewhere, its etcd member is taken out, its machine wipes itself, its
-// VM is removed with its disks and its state, and Kubernetes forgets it. A machine that castle did not make stays, in maintenance mode. All that could speak against it is looked at before anything is
-// changed, and each step goes by what is there, so that a second call goes on where the first one was interrupted.
+// VM is removed with its disks and its state, and Kubernetes forgets it. A machine that castle did not make stays, in maintenance mode. All
+// that could speak against it is looked at before anything is changed, and each step goes by what is there, so that a second call goes on
+// where the first one was interrupted.
 package removenode
 
 import (

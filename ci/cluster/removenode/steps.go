@@ -17,8 +17,6 @@ import (
 const (
 	// resetLimit is how long a machine may take to wipe itself and switch itself off. Its disk goes with its VM all the same.
 	resetLimit = 10 * time.Minute
-	// giveBackLimit is how long one that castle did not make may take to be in maintenance mode: a server checks its memory for minutes.
-	giveBackLimit = 15 * time.Minute
 	// memberLimit is how long etcd may take to show that a member is gone.
 	memberLimit = time.Minute
 )
@@ -138,7 +136,7 @@ func (l *leaving) giveBack(ctx context.Context, tell func(string)) (bool, error)
 	if err := l.machines.GiveBack(ctx, l.Node, true); err != nil {
 		return true, err
 	}
-	return true, l.machines.AwaitMaintenance(ctx, l.Node, giveBackLimit, tell)
+	return true, l.machines.AwaitMaintenance(ctx, l.Node, talos.GiveBackLimit, tell)
 }
 
 // removeVM removes the VM with its disks and its place in the state, once it is known again to be the cluster's.

@@ -9,6 +9,10 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
+// GiveBackLimit is how long a machine may take to wipe its partitions and to come back in maintenance mode: a server checks its memory for
+// minutes.
+const GiveBackLimit = 15 * time.Minute
+
 // held are the partitions with what a machine has of a cluster: its configuration, and all that runs on it. Talos itself stays on its disk.
 var held = []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel}
 

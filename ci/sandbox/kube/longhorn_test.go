@@ -107,9 +107,10 @@ func TestAPodComesAndGoesWithItsVolume(t *testing.T) {
 	if err := client.CoreV1().Pods("default").Delete(t.Context(), "db", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3 * time.Second)
-	if pod, err := client.CoreV1().Pods("default").Get(t.Context(), "db", metav1.GetOptions{}); err != nil || pod.DeletionTimestamp == nil {
-		t.Fatalf("without its driver the pod went: %v", err)
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if pod, err := client.CoreV1().Pods("default").Get(t.Context(), "db", metav1.GetOptions{}); err != nil || pod.DeletionTimestamp == nil {
+			t.Fatalf("without its driver the pod went: %v", err)
+		}
 	}
 	if err := client.CoreV1().Pods("longhorn-system").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=longhorn-driver-deployer"}); err != nil {
 		t.Fatal(err)

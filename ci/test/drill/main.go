@@ -58,7 +58,7 @@ func drill(ctx context.Context, o options) error {
 	text := fmt.Sprintf("%s, %d cores, %s: %s", began.Format(time.DateOnly), runtime.NumCPU(), short(time.Since(began)), told.Markdown())
 	fmt.Print(text)
 	if o.write != "" {
-		if err := rewrite(o.write, text); err != nil {
+		if err := marked.Write(o.write, "drill", text); err != nil {
 			return err
 		}
 	}
@@ -83,16 +83,4 @@ func chosen(names string) ([]stories.Story, error) {
 		some = append(some, all[i])
 	}
 	return some, nil
-}
-
-func rewrite(page, text string) error {
-	old, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	written, err := marked.Replace(string(old), "drill", text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
-	}
-	return os.WriteFile(page, []byte(written), 0o644)
 }

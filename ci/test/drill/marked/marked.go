@@ -3,6 +3,7 @@ package marked
 
 import (
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -14,4 +15,17 @@ func Replace(page, name, content string) (string, error) {
 		return "", fmt.Errorf("the page has not once %q and then %q", strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	return page[:from+len(begin)] + content + page[to:], nil
+}
+
+// Write is Replace in a file.
+func Write(file, name, content string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	written, err := Replace(string(old), name, content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.WriteFile(file, []byte(written), 0o644)
 }

@@ -72,7 +72,7 @@ func red(ctx context.Context, o options) error {
 		len(seen)-unnoticed, len(seen), markdown(seen))
 	fmt.Print(text)
 	if o.write != "" {
-		if err := rewrite(o.write, text); err != nil {
+		if err := marked.Write(o.write, "red", text); err != nil {
 			return err
 		}
 	}
@@ -89,16 +89,4 @@ func markdown(seen []shown) string {
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", s.Story, s.Without, s.Test, s.outcome)
 	}
 	return out.String()
-}
-
-func rewrite(page, text string) error {
-	old, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	written, err := marked.Replace(string(old), "red", text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
-	}
-	return os.WriteFile(page, []byte(written), 0o644)
 }
