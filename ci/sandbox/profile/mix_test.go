@@ -47,7 +47,7 @@ func TestAMixIsThatOfItsSeedAndHasAtMostOneFaultThatEndsARun(t *testing.T) {
 			destroys++
 		}
 	}
-	if ended < 50 || ended > 195 || anew == 0 || destroys == 0 {
+	if ended < 50 || ended > 120 || anew == 0 || destroys == 0 {
 		t.Errorf("of 200 mixes %d end a create, %d a destroy, and %d have to be destroyed", ended, destroys, anew)
 	}
 	for _, name := range faultNames {
