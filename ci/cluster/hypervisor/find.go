@@ -100,20 +100,13 @@ func (h *Hypervisor) power(ctx context.Context, node, what string, do func(conte
 	if err != nil {
 		return err
 	}
-	for try := 1; ; try++ {
-		err := ended(ctx, func(ctx context.Context) (*proxmox.Task, error) { return do(ctx, machine) })
-		if err == nil {
-			return nil
-		}
-		if try == removalTries || !Passes(err) {
-			return fmt.Errorf("%s VM %d of %s: %w", what, id, node, err)
-		}
-		select {
-		case <-time.After(removalEvery):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	err = removalPatience.Outlast(ctx, Passes, func() error {
+		return ended(ctx, func(ctx context.Context) (*proxmox.Task, error) { return do(ctx, machine) })
+	})
+	if err != nil {
+		return fmt.Errorf("%s VM %d of %s: %w", what, id, node, err)
 	}
+	return nil
 }
 
 // own opens the cluster's VM of a node, which has to be there.

@@ -1,8 +1,10 @@
 package hypervisor
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 func TestOnlyMoodsOfProxmoxPass(t *testing.T) {
@@ -16,5 +18,43 @@ func TestOnlyMoodsOfProxmoxPass(t *testing.T) {
 		if got := Passes(errors.New(text)); got != want {
 			t.Errorf("%t: %s", got, text)
 		}
+	}
+}
+
+func TestWhatPassesIsOutlastedAndTheErrorIsThatOfTheLastTry(t *testing.T) {
+	locked, broken := errors.New("can't lock file"), errors.New("no such VM")
+	for name, c := range map[string]struct {
+		errs  []error // of one try after the other
+		want  error
+		tries int
+	}{
+		"a mood that passes": {[]error{locked, locked, nil}, nil, 3},
+		"a mood that stays":  {[]error{locked, locked, locked, nil}, locked, 3},
+		"what does not pass": {[]error{locked, broken, nil}, broken, 2},
+		"broken at last":     {[]error{locked, locked, broken}, broken, 3},
+		"nothing in the way": {[]error{nil}, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tries := 0
+			err := Patience{Tries: 3}.Outlast(t.Context(), Passes, func() error {
+				tries++
+				return c.errs[tries-1]
+			})
+			if err != c.want || tries != c.tries {
+				t.Errorf("%v after %d tries, want %v after %d", err, tries, c.want, c.tries)
+			}
+		})
+	}
+}
+
+func TestAnInterruptionGivesTheErrorOfWhatWasInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupted := errors.New("got lock timeout, and the run was interrupted")
+	err := Patience{Tries: 3, Pause: time.Hour}.Outlast(ctx, Passes, func() error {
+		cancel()
+		return interrupted
+	})
+	if err != interrupted {
+		t.Errorf("%v, want %v", err, interrupted)
 	}
 }

@@ -29,6 +29,8 @@ const (
 	removalEvery = time.Second
 )
 
+var removalPatience = Patience{Tries: removalTries, Pause: removalEvery}
+
 // brokenNote is a note that holds no ids: it is not known what an earlier create had begun.
 type brokenNote struct{ err error }
 
@@ -228,15 +230,11 @@ func (h *Hypervisor) patientVMs(ctx context.Context) (map[int]VM, error) {
 }
 
 // patientList is list, and bears some refusals.
-func (h *Hypervisor) patientList(ctx context.Context, wanted func(id int) bool) ([]VM, error) {
-	for try := 1; ; try++ {
-		list, err := h.list(ctx, wanted)
-		if err == nil || try == removalTries || ctx.Err() != nil {
-			return list, err
-		}
-		select {
-		case <-time.After(removalEvery):
-		case <-ctx.Done():
-		}
-	}
+func (h *Hypervisor) patientList(ctx context.Context, wanted func(id int) bool) (list []VM, err error) {
+	anything := func(error) bool { return true }
+	err = removalPatience.Outlast(ctx, anything, func() error {
+		list, err = h.list(ctx, wanted)
+		return err
+	})
+	return list, err
 }
