@@ -70,7 +70,7 @@ func New(options Options) (*Plane, error) {
 		return nil, err
 	}
 	options.Folder = folder
-	images, err := agent.OpenImages(disksOf(folder), options.Profile)
+	images, err := agent.OpenImages(disksOf(folder), options.pull())
 	if err != nil {
 		return nil, err
 	}

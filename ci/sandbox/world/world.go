@@ -24,7 +24,6 @@ import (
 	"github.com/siderolabs/crypto/x509"
 
 	"tazlab.net/castle/ci/base/filelock"
-	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/secrets"
@@ -141,7 +140,7 @@ func (w *world) powerOn(ctx context.Context) error {
 	if err := w.serveGit(ctx); err != nil {
 		return err
 	}
-	if err := w.serveRegistry(); err != nil {
+	if err := w.serveRegistry(ctx); err != nil {
 		return err
 	}
 	if err := w.serveStranger(); err != nil {
@@ -165,19 +164,12 @@ func (w *world) serveInfisical() error {
 	return w.serve(w.places.infisical, nil, &http.Server{Handler: server})
 }
 
-func (w *world) serveRegistry() error {
-	handler, err := registry.New(registry.Options{Root: filepath.Join(w.Dir, "registry")})
-	if err != nil {
-		return err
-	}
-	return w.serve(w.seed.Registry, nil, &http.Server{Handler: handler})
-}
-
 func (w *world) serveMachines(ctx context.Context) error {
 	plane, err := kube.New(kube.Options{
 		Folder: filepath.Join(w.Dir, "kubernetes"), Binaries: programs(w.Binaries), Profile: w.Profile,
 		KubernetesVersion: w.cluster.Kubernetes.Version, OSImage: "Talos (" + w.cluster.Talos.Version + ")", Log: w.log,
 		WebhookServes: w.webhookServes,
+		Exists:        func(ctx context.Context, image string) error { return exists(ctx, w.seed.Registry, image) },
 	})
 	if err != nil {
 		return err

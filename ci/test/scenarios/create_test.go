@@ -5,7 +5,6 @@ package scenarios
 import (
 	"encoding/json"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,9 +19,6 @@ import (
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/test/tell"
 )
-
-// seedTag is the blog's tag in the Git repository that a world starts with.
-const seedTag = "blog-0000000"
 
 func starts(kind, layer, name string) func(timeline.Event) bool {
 	return func(e timeline.Event) bool {
@@ -97,9 +93,11 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 		t.Errorf("the cluster was\n%s\nand is\n%s", identity, got)
 	}
 
-	// A commit is rolled out.
+	// A commit is rolled out as soon as its image is there.
 	w.pushTag(seedTag, "blog-1111111")
 	k.reconcile()
+	k.lacksTheImage("blog-1111111")
+	w.pushImage("blog-1111111")
 	k.follows(w.head(), "blog-1111111")
 
 	// The end, and the beginning again.
@@ -239,27 +237,4 @@ func (w *world) showsItsEndpoints() {
 		!slices.Equal(outputs.Workers, []string{"192.168.77.214", "192.168.77.215"}) {
 		w.t.Errorf("the outputs are %+v", outputs)
 	}
-}
-
-// pushTag changes the blog's tag in Git, as a publisher does.
-func (w *world) pushTag(from, to string) {
-	w.t.Helper()
-	seed := w.seed()
-	remote := url.URL{Scheme: "http", User: url.UserPassword("scenario", seed.Git.Token), Host: "192.168.77.12", Path: "/" + seed.Git.Repository + ".git"}
-	work := filepath.Join(w.folder, "work")
-	w.git(w.folder, "clone", "--quiet", remote.String(), work)
-	file := filepath.Join(work, "apps", "base", "hugo-blog", "hugo-blog.yaml")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	changed := strings.Replace(string(data), ":"+from+`"`, ":"+to+`"`, 1)
-	if changed == string(data) {
-		w.t.Fatalf("the blog's manifest does not name %s", from)
-	}
-	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
-	w.git(work, "commit", "--quiet", "--all", "--message=Publish "+to)
-	w.git(work, "push", "--quiet", "origin", "HEAD")
 }

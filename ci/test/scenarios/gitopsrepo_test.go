@@ -33,7 +33,7 @@ var notFollowed = change{file: "live/sandbox/world.yaml", from: "repository: taz
 // renders the cluster's repository with all that is usual, but for what the options say.
 func (w *world) renders(options gitopsrepo.Options) gitopsrepo.Files {
 	w.t.Helper()
-	options.Domain, options.ACMEEmail, options.BlogImage = "example.org", "me@example.org", "registry.invalid/me/blog:blog-1a2b3c4"
+	options.Domain, options.ACMEEmail, options.BlogImage = "example.org", "me@example.org", "ghcr.io/me/blog:blog-1a2b3c4"
 	options.ChartMirror, options.BackupBucket, options.BackupEndpoint = "http://"+chartsAddress, "backups", "https://s3.example.org"
 	files, err := gitopsrepo.Render(gitopsrepo.Request{Folder: w.live, Options: options})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 		available, _, _ := unstructured.NestedInt64(blog.Object, "status", "availableReplicas")
 		return fmt.Sprintf("%d of them are available", available), available == 2
 	})
-	if pull := k.pullSecret(); pull["registry.invalid"] != [3]string{"robot", `a"b`, "cm9ib3Q6YSJi"} {
+	if pull := k.pullSecret(); pull["ghcr.io"] != [3]string{"robot", `a"b`, "cm9ib3Q6YSJi"} {
 		t.Errorf("the pull secret is %v", pull)
 	}
 }
@@ -132,7 +132,7 @@ metadata:
   namespace: blog
 type: kubernetes.io/dockerconfigjson
 stringData:
-  .dockerconfigjson: '{"auths": {"registry.invalid": {"username": "robot", "password": "secret", "auth": "cm9ib3Q6c2VjcmV0"}}}'
+  .dockerconfigjson: '{"auths": {"ghcr.io": {"username": "robot", "password": "secret", "auth": "cm9ib3Q6c2VjcmV0"}}}'
 `)
 	commit := gitserver.Commit{Message: "Add a secret, leave a part out"}
 	changed := fstest.MapFS{}
@@ -154,7 +154,7 @@ stringData:
 		_, there := k.dynamic.Resource(helmReleases).Namespace("dagger").Get(t.Context(), "dagger", metav1.GetOptions{})
 		return fmt.Sprintf("secret: %v, release: %v", missing, there), missing == nil && apierrors.IsNotFound(there)
 	})
-	if pull := k.pullSecret(); pull["registry.invalid"] != [3]string{"robot", "secret", "cm9ib3Q6c2VjcmV0"} {
+	if pull := k.pullSecret(); pull["ghcr.io"] != [3]string{"robot", "secret", "cm9ib3Q6c2VjcmV0"} {
 		t.Errorf("the pull secret is %v", pull)
 	}
 	if _, err := k.typed.CoreV1().Namespaces().Get(t.Context(), "dagger", metav1.GetOptions{}); err != nil {

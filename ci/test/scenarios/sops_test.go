@@ -121,6 +121,7 @@ func TestAClusterWithoutInfisical(t *testing.T) {
 	w.isWell()
 
 	// A commit comes through, and a Secret that somebody took away is there again after the next create.
+	w.pushImage("blog-1111111")
 	w.pushTag(seedTag, "blog-1111111")
 	k.reconcile()
 	k.follows(w.head(), "blog-1111111")

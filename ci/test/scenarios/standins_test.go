@@ -32,7 +32,7 @@ spec:
       securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
       containers:
         - name: stand-in
-          image: registry.invalid/stand-in/{{ .Chart.Name }}:{{ .Chart.Version }}
+          image: ghcr.io/stand-in/{{ .Chart.Name }}:{{ .Chart.Version }}
           securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 

@@ -13,8 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 func TestVariablesAreExpandedAsInContainers(t *testing.T) {
@@ -59,7 +57,7 @@ func TestAnImageFindsItsProgramByNameOrByTheNamesAbove(t *testing.T) {
 // disks are the images of nodes whose disks are in a folder; pulling one takes no time.
 func disks(t *testing.T, folder string) *Images {
 	t.Helper()
-	opened, err := OpenImages(folder, profile.Profile{})
+	opened, err := OpenImages(folder, func(context.Context, string) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

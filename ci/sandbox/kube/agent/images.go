@@ -14,8 +14,6 @@ import (
 	"sync"
 
 	"github.com/google/renameio/v2"
-
-	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 const imagesFile = "images.json"
@@ -31,9 +29,9 @@ type Images struct {
 	pulling map[[2]string]chan struct{}
 }
 
-// OpenImages reads what the nodes whose disks are in a folder have pulled.
-func OpenImages(folder string, p profile.Profile) (*Images, error) {
-	i := &Images{file: filepath.Join(folder, imagesFile), pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{}, take: profile.NewPulls(p).Pull}
+// OpenImages reads what the nodes whose disks are in a folder have pulled. take is how they pull the rest.
+func OpenImages(folder string, take func(ctx context.Context, image string) error) (*Images, error) {
+	i := &Images{file: filepath.Join(folder, imagesFile), pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{}, take: take}
 	data, err := os.ReadFile(i.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, nil
