@@ -31,6 +31,10 @@ var Rules = []Rule{
 	{"secrets", secrets},
 	{"runner", runner},
 	{"pipefail", pipefail},
+	{"images", images},
+	{"caches", caches},
+	{"conditions", conditions},
+	{"disclosure", disclosure},
 }
 
 // Check is what is wrong with a file: NAME:LINE: RULE: what, and the fix.
