@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 // The parts that can be chosen.
@@ -40,6 +42,7 @@ type options struct {
 	scriptRuns, runs    int
 	gateRuns            int
 	scale               float64
+	uplink              string
 	sizes               string
 	slack               time.Duration
 	out                 string
@@ -88,6 +91,7 @@ func start(ctx context.Context, args []string) error {
 	flags.IntVar(&o.runs, "runs", 3, "runs of the part overhead; the median counts")
 	flags.IntVar(&o.gateRuns, "gate-runs", 10, "creations of the part gates, each with two gates")
 	flags.Float64Var(&o.scale, "scale", 1, "time scale of the parts script and out")
+	flags.StringVar(&o.uplink, "uplink", "", "width of the line that all nodes pull through in the parts script and out, as in 100Mbit; empty: each image takes its delay")
 	flags.BoolVar(&o.baseline, "baseline", true, "with the part script, also run the script's order")
 	flags.StringVar(&o.sizes, "sizes", "3+2,5+20,7+100", "control planes and workers of the part nodes")
 	flags.DurationVar(&o.slack, "deadline", 15*time.Minute, "how long one create or destroy may take")
@@ -96,6 +100,11 @@ func start(ctx context.Context, args []string) error {
 	flags.Var(&o.variables, "set", "NAME=VALUE for Terragrunt and its children, to try an option; may be repeated")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if o.uplink != "" {
+		if _, err := profile.ParseWidth(o.uplink); err != nil {
+			return err
+		}
 	}
 	for part := range strings.SplitSeq(chosen, ",") {
 		if !slices.Contains(parts, part) {

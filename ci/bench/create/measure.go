@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ func (s *shop) say(format string, values ...any) {
 // scriptFigures compare create with the script's order.
 type scriptFigures struct {
 	Scale  float64       `json:"scale"`
+	Uplink string        `json:"uplink,omitempty"`
 	Rounds []scriptRound `json:"rounds"`
 }
 
@@ -42,6 +44,8 @@ type scriptRound struct {
 	Ahead                   seconds            // the same with all images pulled from the moment that a node runs
 	PathLayers, AheadLayers map[string]seconds // their ends
 	Layers, ScriptLayers    map[string]seconds // ends of the layers
+	Pulled                  int64              // bytes, by all nodes of the first create
+	Line                    seconds            // that they take of the line that the nodes share, where they share one
 }
 
 // seconds is a length of time that JSON has as a number of seconds.
@@ -54,7 +58,7 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 func (s seconds) String() string { return fmt.Sprintf("%.1f s", time.Duration(s).Seconds()) }
 
 func (s *shop) script(ctx context.Context) (*scriptFigures, error) {
-	figures := &scriptFigures{Scale: s.scale}
+	figures := &scriptFigures{Scale: s.scale, Uplink: s.uplink}
 	for run := range s.scriptRuns {
 		var round scriptRound
 		err := s.within(ctx, "create", profile.NameHomelab, s.scale, nil, func(w *world) error {
@@ -64,7 +68,7 @@ func (s *shop) script(ctx context.Context) (*scriptFigures, error) {
 			}
 			s.say("script, run %d: create took %s", run+1, seconds(created.Wall))
 			round.Create, round.Layers = seconds(created.Wall), ends(created)
-			if err := round.path(w, created, s.scale); err != nil {
+			if err := errors.Join(round.path(w, created, s.scale), round.line(w)); err != nil {
 				return err
 			}
 			again, err := w.create(ctx, plain)
@@ -110,6 +114,32 @@ func (r *scriptRound) path(w *world, created *outcome, scale float64) error {
 	nodes := begun(description.Nodes, string(output))
 	r.Path, r.PathLayers = criticalPath(profile.Homelab(), nodes).scaled(scale)
 	r.Ahead, r.AheadLayers = aheadPath(profile.Homelab(), nodes).scaled(scale)
+	return nil
+}
+
+// line tells what the nodes have pulled, and how long that takes of their line at the least.
+func (r *scriptRound) line(w *world) error {
+	if w.shop.uplink == "" {
+		return nil
+	}
+	width, err := profile.ParseWidth(w.shop.uplink)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(w.dir, "world", "kubernetes", "agent", "images.json"))
+	if err != nil {
+		return err
+	}
+	var pulled map[string]map[string]bool // by node, by image
+	if err := json.Unmarshal(data, &pulled); err != nil {
+		return err
+	}
+	for _, images := range pulled {
+		for image := range images {
+			r.Pulled += profile.ImageSize(image)
+		}
+	}
+	r.Line = seconds(float64(r.Pulled) * 8 / width * w.shop.scale * float64(time.Second))
 	return nil
 }
 
@@ -172,11 +202,18 @@ func (f *scriptFigures) markdown() string {
 	ahead := median(column(f.Rounds, func(r scriptRound) seconds { return r.Ahead }))
 	var out strings.Builder
 	fmt.Fprintf(&out, "Profile homelab, time scale %g, medians of %d:\n\n", f.Scale, len(f.Rounds))
+	if f.Uplink != "" {
+		fmt.Fprintf(&out, "All nodes pull through one line of %s, of which the critical paths know nothing.\n\n", f.Uplink)
+	}
 	fmt.Fprintln(&out, "| | time | ratio | bar |\n|---|---:|---:|---:|")
 	fmt.Fprintf(&out, "| create | %s | | |\n", create)
 	fmt.Fprintf(&out, "| the same layers in the script's order | %s | %s | 0.75 |\n", script, ratio(create, script))
 	fmt.Fprintf(&out, "| critical path of the delays alone, each layer pulling its own images | %s | %s | 1.10 |\n", path, ratio(create, path))
 	fmt.Fprintf(&out, "| the same with the images pulled from the moment that a node runs | %s | %s | |\n", ahead, ratio(create, ahead))
+	if f.Uplink != "" {
+		line := median(column(f.Rounds, func(r scriptRound) seconds { return r.Line }))
+		fmt.Fprintf(&out, "| the line of %s alone, for %d MiB | %s | %s | |\n", f.Uplink, f.Rounds[0].Pulled>>20, line, ratio(create, line))
+	}
 	fmt.Fprintf(&out, "| create again, nothing to change | %s | | 40 s |\n", second)
 	fmt.Fprintln(&out, "\n| layer ends after | create | script's order | the delays alone | with images pulled ahead |\n|---|---:|---:|---:|---:|")
 	for _, layer := range layerNames {

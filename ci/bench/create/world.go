@@ -56,7 +56,7 @@ func (s *shop) newWorld(ctx context.Context, name, kind string, scale float64, d
 }
 
 // start powers the world on; its log begins anew.
-func (w *world) start(ctx context.Context, profile string, scale float64) error {
+func (w *world) start(ctx context.Context, kind string, scale float64) error {
 	log, err := os.Create(w.log)
 	if err != nil {
 		return err
@@ -64,7 +64,10 @@ func (w *world) start(ctx context.Context, profile string, scale float64) error 
 	defer log.Close()
 	w.ended = make(chan struct{})
 	w.process = exec.Command(w.shop.sandbox, "serve", "--cluster="+w.cluster, "--dir="+filepath.Join(w.dir, "world"), "--binaries="+w.shop.bin,
-		"--listen="+proxyURL[len("http://"):], "--profile="+profile, fmt.Sprintf("--time-scale=%g", scale))
+		"--listen="+proxyURL[len("http://"):], "--profile="+kind, fmt.Sprintf("--time-scale=%g", scale))
+	if w.shop.uplink != "" && kind == profile.NameHomelab {
+		w.process.Args = append(w.process.Args, "--fault="+profile.Uplink+"="+w.shop.uplink)
+	}
 	w.process.Stdout, w.process.Stderr = log, log
 	// A namespace of its own for the world's addresses, and a group of its own, so that an interrupt ends the run first.
 	w.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}

@@ -170,7 +170,7 @@ func ParseFaults(texts []string) (Faults, error) {
 			continue
 		}
 		if name == Uplink {
-			if _, err := parseWidth(value); err != nil {
+			if _, err := ParseWidth(value); err != nil {
 				return nil, err
 			}
 		}

@@ -34,7 +34,7 @@ const chunk = 64 << 10
 
 // Uplink is the line of the fault of that name; none, and false, without it. A world that goes faster has a line that is as much wider.
 func (p Profile) Uplink() (Line, bool) {
-	width, err := parseWidth(p.Faults[Uplink])
+	width, err := ParseWidth(p.Faults[Uplink])
 	if err != nil {
 		return Line{}, false
 	}
@@ -47,7 +47,7 @@ func (p Profile) Uplink() (Line, bool) {
 
 // Pull returns when the image has come through the line.
 func (l Line) Pull(ctx context.Context, image string) error {
-	for left := imageSize(image); left > 0; left -= chunk {
+	for left := ImageSize(image); left > 0; left -= chunk {
 		if err := l.limiter.WaitN(ctx, int(min(left, chunk))); err != nil {
 			return err
 		}
@@ -55,8 +55,8 @@ func (l Line) Pull(ctx context.Context, image string) error {
 	return ctx.Err()
 }
 
-// imageSize is in bytes.
-func imageSize(image string) int64 {
+// ImageSize is what a node pulls of an image, in bytes.
+func ImageSize(image string) int64 {
 	for _, known := range mebibytes {
 		if strings.Contains(image, known.contains) {
 			return known.size << 20
@@ -65,8 +65,8 @@ func imageSize(image string) int64 {
 	return otherMebibytes << 20
 }
 
-// parseWidth reads "16Mbit", in bits a second.
-func parseWidth(text string) (float64, error) {
+// ParseWidth reads "16Mbit", in bits a second.
+func ParseWidth(text string) (float64, error) {
 	number, unit := strings.CutSuffix(text, "Mbit")
 	width, err := strconv.ParseFloat(number, 64)
 	if !unit || err != nil || width <= 0 {
