@@ -33,6 +33,15 @@ func twoHosts(templates string, more func(*world)) func(*world) {
 	}
 }
 
+// linkedClones has a template with a disk, of which linked clones shall be made.
+func linkedClones(more func(*world)) func(*world) {
+	return func(w *world) {
+		w.text = []string{"template: 900", "template: 900\n  linkedClones: true"}
+		w.guests[0].Disks = []proxmox.Disk{{Interface: "scsi0", Volume: "local-lvm:base-900-disk-0", Bytes: gib}}
+		more(w)
+	}
+}
+
 // Each story spoils one thing, and says which rows tell of it. No other row fails.
 func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 	type told struct {
@@ -144,6 +153,14 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			w.proxmox.Storages = append(w.proxmox.Storages, proxmox.Storage{ID: "ceph", Type: "rbd", Content: "images", Bytes: 1 << 40, Shared: true})
 		}), map[string]told{
 			"Proxmox template": {Failed, "its disk local-lvm:base-900-disk-0 is not on shared storage", "proxmox.templates"}}},
+		"a template for linked clones": {linkedClones(func(*world) {}), map[string]told{"Proxmox template": {OK, "900 (talos) on proxmox", ""}}},
+		"a template for linked clones on another storage": {linkedClones(func(w *world) {
+			w.text = append(w.text, "storage: local-lvm", "storage: ceph")
+			w.proxmox.Storages = append(w.proxmox.Storages, proxmox.Storage{ID: "ceph", Type: "rbd", Content: "images", Bytes: 1 << 40, Shared: true})
+		}), map[string]told{
+			"Proxmox template": {Failed, "the template 900 has its disk on local-lvm (local-lvm:base-900-disk-0)", "write storage: local-lvm below proxmox"}}},
+		"linked clones on a storage that has none": {linkedClones(func(w *world) { w.proxmox.Storages[0].Type = "lvm" }), map[string]told{
+			"Proxmox template": {Failed, "local-lvm on proxmox is of the type lvm, which has no linked clones", "leave linkedClones out"}}},
 		"a storage that there is not": {yaml("storage: local-lvm", "storage: fast"), map[string]told{
 			"Proxmox privileges": {OK, "", ""}, "Proxmox storage": {Failed, "there is no storage fast on proxmox", "pvesm status"}}},
 		"a storage without disks": {func(w *world) { w.proxmox.Storages[0].Content = "rootdir" }, map[string]told{

@@ -68,6 +68,11 @@ func (s *sight) templateOf(ctx context.Context, found machines, id int) []findin
 			return wrong
 		}
 	}
+	if verdict == Failed && s.described.Proxmox.LinkedClones {
+		if wrong := s.unlinked(ctx, vm); wrong != nil {
+			return wrong
+		}
+	}
 	return ok("%d (%s) on %s", id, vm.Name, vm.Host)
 }
 
@@ -92,6 +97,36 @@ func (s *sight) unshared(ctx context.Context, template hypervisor.VM, across []s
 	for _, disk := range disks {
 		if !disk.Shared {
 			return wrong("its disk %s is not on shared storage", disk.Volume)
+		}
+	}
+	return nil
+}
+
+// withoutLinks are the types of storage that a disk cannot stand on another one in (pve-storage, PVE/Storage/*Plugin.pm, volume_has_feature).
+var withoutLinks = []string{"lvm", "iscsi", "iscsidirect"}
+
+// unlinked is why no linked clone can be made of a template. One whose disk is on another storage could, and would be copied to the
+// machines' storage afterwards.
+func (s *sight) unlinked(ctx context.Context, template hypervisor.VM) []finding {
+	storages, err := s.api().Storages(ctx)
+	if err != nil {
+		return notChecked("%v", err)
+	}
+	disks, err := s.api().Disks(ctx, template)
+	if err != nil {
+		return notChecked("%v", err)
+	}
+	name := s.described.Proxmox.Storage
+	for _, disk := range disks {
+		if storage, _, _ := strings.Cut(disk.Volume, ":"); storage != name {
+			return []finding{{Failed, fmt.Sprintf("the template %d has its disk on %s (%s), where a linked clone's would be, too, and not on %s", template.ID, storage, disk.Volume, name),
+				fmt.Sprintf("write storage: %s below proxmox, make a template whose disk is on %s, or leave linkedClones out", storage, name)}}
+		}
+	}
+	for _, at := range storages {
+		if slices.Contains(withoutLinks, at.Type) {
+			return []finding{{Failed, fmt.Sprintf("%s on %s is of the type %s, which has no linked clones", name, at.Host, at.Type),
+				"leave linkedClones out, or write a storage of another type, such as lvmthin or zfspool, on which the template is, too"}}
 		}
 	}
 	return nil

@@ -97,7 +97,7 @@ type Network struct {
 	DNS []netip.Addr `json:"dns,omitzero"`
 }
 
-// Proxmox is where the VMs are made. Every VM is a full clone of the template, a Talos "nocloud" image, so that it takes
+// Proxmox is where the VMs are made. Every VM is a clone of the template, a Talos "nocloud" image, so that it takes
 // its static address from its cloud-init drive.
 type Proxmox struct {
 	// Address of the API without a path, such as https://192.168.1.10:8006/.
@@ -115,6 +115,9 @@ type Proxmox struct {
 	TemplateHost string `json:"templateHost,omitzero"`
 	// VM ids of templates by the Proxmox node that each stands on, for the nodes there.
 	Templates map[string]int `json:"templates,omitzero"`
+	// Have the nodes' first disks hold only what differs from the template's, instead of a copy: made in a second, and the template has to stay.
+	// The template's disks have to be on storage then, of a type that can do that: not lvm.
+	LinkedClones bool `json:"linkedClones,omitzero"`
 	// Storage that cloned disks go to, such as local-lvm.
 	Storage string `json:"storage"`
 	// Bridge that the machines are connected to, such as vmbr0.

@@ -50,6 +50,7 @@ var facts = strictyaml.Facts{
 	"proxmox.templateHost": {Form: label, Optional: true},
 	"proxmox.templates":    {Optional: true},
 	"proxmox.templates[]":  {Least: firstID, Most: lastID},
+	"proxmox.linkedClones": {Default: false},
 	// PVE::JSONSchema, pve-storage-id
 	"proxmox.storage": {Form: regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]$`)},
 	// Linux: 15 characters

@@ -38,8 +38,10 @@ func (s *Server) cloneRequest(r *request) (cloning, error) {
 		return c, internal("unable to find configuration file for VM %s on node '%s'", r.http.PathValue("vmid"), c.node)
 	}
 	c.full = isTrue(r.params.Get("full")) || !r.params.Has("full") && !c.source.template()
-	if !c.full && !c.source.template() {
-		return c, internal("Linked clone feature is not supported for drives of VM %d", id)
+	if !c.full {
+		if err := s.mayLink(c.source); err != nil {
+			return c, err
+		}
 	}
 	if c.storage != "" {
 		if !c.full {
@@ -72,6 +74,21 @@ func (s *Server) cloneRequest(r *request) (cloning, error) {
 		return c, err
 	}
 	return c, s.vacant(c.id)
+}
+
+// mayLink refuses a linked clone of a disk that is not a template's, or whose storage has none: qemu-server, src/PVE/API2/Qemu.pm, clone_vm, and
+// the feature "clone" of pve-storage's plugins, which those of lvm and iscsi have not. A cloud-init drive is copied in any case.
+func (s *Server) mayLink(source *guest) error {
+	for _, disk := range s.disks(source) {
+		storage, err := s.storage(parseDrive(disk.Volume).storage())
+		if err != nil {
+			return err
+		}
+		if !source.template() || slices.Contains([]string{"lvm", "iscsi", "iscsidirect"}, storage.Type) {
+			return internal("Linked clone feature is not supported for drive '%s'", disk.Interface)
+		}
+	}
+	return nil
 }
 
 // clone copies a VM or a template. The new VM is there at once and locked until the task ends; when the task fails, it

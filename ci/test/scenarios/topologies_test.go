@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,10 +35,12 @@ func alone(storage string) []change {
 		{file: described, from: "  - {name: sandbox-worker-1, role: worker, address: 192.168.77.214, vmID: 524, host: pve, cores: 4, memory: 16384, disks: [{size: 100}]}\n"},
 		{file: described, from: "  - {name: sandbox-worker-2, role: worker, address: 192.168.77.215, vmID: 525, host: pve, cores: 4, memory: 16384, disks: [{size: 100}]}\n"},
 		{file: described, from: longhorn, to: storage},
+		{file: described, from: "  template: 900\n", to: "  template: 900\n  linkedClones: true\n"},
 	}
 }
 
-// TestOneMachineIsAClusterWithoutStorage: the one machine runs etcd, the API and all pods, and every restart takes all of that away.
+// TestOneMachineIsAClusterWithoutStorage: the one machine runs etcd, the API and all pods, and every restart takes all of that away. Its disk
+// is a linked clone of the template's.
 func TestOneMachineIsAClusterWithoutStorage(t *testing.T) {
 	w := newWorld(t, "homelab", "0.02", alone("storage: none\n")...)
 	w.on()
@@ -54,6 +57,9 @@ func TestOneMachineIsAClusterWithoutStorage(t *testing.T) {
 		t.Errorf("its labels are %v, its taints %v", node.Labels, node.Spec.Taints)
 	}
 	w.hasNoStorage()
+	if log := w.cloneLog(); !strings.Contains(log, "create linked clone of drive scsi0") {
+		t.Errorf("the clone's task says\n%s", log)
+	}
 	w.isWell()
 	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "No changes.") != 5 || strings.Contains(plan, "storage") {
 		t.Errorf("the plan is\n%s", plan)
@@ -109,6 +115,29 @@ func (w *world) use(name string, changes ...change) {
 	if w.cluster, err = description.Load(w.live); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// cloneLog is what Proxmox says of the clones that it made.
+func (w *world) cloneLog() string {
+	w.t.Helper()
+	var tasks []struct{ UPID, Type string }
+	if err := w.proxmox("/nodes/pve/tasks", &tasks); err != nil {
+		w.t.Fatal(err)
+	}
+	var log strings.Builder
+	for _, task := range tasks {
+		if task.Type != "qmclone" {
+			continue
+		}
+		var lines []struct{ T string }
+		if err := w.proxmox("/nodes/pve/tasks/"+url.PathEscape(task.UPID)+"/log", &lines); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, line := range lines {
+			fmt.Fprintln(&log, line.T)
+		}
+	}
+	return log.String()
 }
 
 // hasNoStorage fails the test where status knows of a layer storage, or of its gate.

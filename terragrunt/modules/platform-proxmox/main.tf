@@ -3,7 +3,7 @@ locals {
   templates     = coalesce(var.cluster.proxmox.templates, {})
 }
 
-# One VM for each node: a full clone of a Talos "nocloud" template, which takes its static address from the cloud-init
+# One VM for each node: a clone of a Talos "nocloud" template, which takes its static address from the cloud-init
 # drive, so that nothing depends on DHCP.
 resource "proxmox_virtual_environment_vm" "node" {
   for_each = { for node in var.cluster.nodes : node.name => node }
@@ -37,8 +37,9 @@ resource "proxmox_virtual_environment_vm" "node" {
     # The template of the node's own host, or the one that there is for all. From another host's, Proxmox clones to shared storage only.
     vm_id        = lookup(local.templates, each.value.host, var.cluster.proxmox.template)
     node_name    = contains(keys(local.templates), each.value.host) ? each.value.host : coalesce(var.cluster.proxmox.templateHost, each.value.host)
-    datastore_id = var.cluster.proxmox.storage
-    full         = true
+    # Proxmox refuses a storage for a linked clone, which is where its template is.
+    datastore_id = var.cluster.proxmox.linkedClones ? null : var.cluster.proxmox.storage
+    full         = !var.cluster.proxmox.linkedClones
     # A clone that meets the template's lock fails. The provider tries again after 10 and 20 s where the host has refused it, or says "got
     # timeout"; what a shared storage's lock says instead, castle knows, and has the machines applied again.
     retries = 3

@@ -11,6 +11,7 @@ variable "cluster" {
       template     = optional(number)
       templateHost = optional(string)
       templates    = optional(map(number))
+      linkedClones = optional(bool, false)
       storage      = string
       bridge       = string
       vlan         = optional(number)
