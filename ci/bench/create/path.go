@@ -89,7 +89,7 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 	// join it, one after the other.
 	var workers, controlPlanes []time.Duration // when they run
 	for i, node := range nodes {
-		runs := max(made[i]+d.Boot, all) + d.Install + d.Reboot
+		runs := max(made[i]+d.Boot, all) + d.Configure
 		if node.Role == description.RoleControlPlane {
 			controlPlanes = append(controlPlanes, runs)
 		} else {

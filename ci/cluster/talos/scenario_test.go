@@ -128,7 +128,7 @@ func TestAnImageThatIsPulledSlowlyIsNoGhost(t *testing.T) {
 func TestASlowBootstrapIsNotRepeated(t *testing.T) {
 	p := homelab(t, 0)
 	p.Scale, p.Delays.Bootstrap = 1, 1500*time.Millisecond // longer than NoopGrace; all others would be too
-	p.Delays.Boot, p.Delays.Install, p.Delays.Reboot, p.Delays.EtcdJoin, p.Delays.EtcdPromote = 0, 0, 0, 0, 0
+	p.Delays.Boot, p.Delays.Configure, p.Delays.Install, p.Delays.Reboot, p.Delays.EtcdJoin, p.Delays.EtcdPromote = 0, 0, 0, 0, 0, 0
 	w := newWorld(t, p)
 	w.powerOn()
 	if report, _ := w.mustCreate(); report.Bootstraps != 1 {
@@ -420,7 +420,7 @@ func TestTheTimeIsTheDelaysAndLittleMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := p.Delays
-	critical := p.Scaled(d.Boot + d.Install + d.Reboot + d.Bootstrap + 2*(d.EtcdJoin+d.EtcdPromote)) // one joins after the other
+	critical := p.Scaled(d.Boot + d.Configure + d.Bootstrap + 2*(d.EtcdJoin+d.EtcdPromote)) // one joins after the other
 	if took := time.Since(began); took > critical+30*time.Second || took < critical {
 		t.Errorf("it took %s, the delays alone %s", took, critical)
 	}

@@ -156,7 +156,7 @@ func (f *Fleet) Interfaces(id int) []Interface {
 	}
 }
 
-// Stage is where a machine stands: "off", "booting", "maintenance", "installing", "rebooting" or "running".
+// Stage is where a machine stands: "off", "booting", "maintenance", "configuring", "installing", "rebooting" or "running".
 func (f *Fleet) Stage(id int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

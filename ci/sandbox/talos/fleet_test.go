@@ -108,10 +108,13 @@ func (y *yard) credentials(roles ...role.Role) *clientconfig.Context {
 }
 
 // on starts machine number i, whose address ends in 10+i.
-func (y *yard) on(i int) {
+func (y *yard) on(i int) { y.power(i, false) }
+
+// power switches a machine on, which is a clone or bare.
+func (y *yard) power(i int, bare bool) {
 	y.t.Helper()
 	if err := y.fleet.PowerOn(VM{ID: i, Name: fmt.Sprint("vm-", i), Address: netip.MustParsePrefix(y.address(i) + "/24"),
-		Gateway: netip.MustParseAddr(y.net + "1"), MemoryMiB: 4096, MAC: "bc:24:11:00:00:01"}); err != nil {
+		Gateway: netip.MustParseAddr(y.net + "1"), MemoryMiB: 4096, MAC: "bc:24:11:00:00:01", Bare: bare}); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -349,7 +352,7 @@ func TestAWorkerComesUpOnlyBesideAControlPlane(t *testing.T) {
 	y := newYard(t, 0)
 	y.on(4)
 	y.apply(4, machinetype.TypeWorker)
-	y.stage(4, stageRebooting)
+	y.stage(4, stageConfiguring)
 	time.Sleep(100 * time.Millisecond)
 	if _, err := y.at(4, y.admin).Version(context.Background()); err == nil {
 		t.Error("it got a certificate without a control plane")
@@ -614,14 +617,28 @@ func TestOneEndpointSpeaksForOtherNodes(t *testing.T) {
 
 func TestAPowerCutWhileInstallingLeavesABlankDisk(t *testing.T) {
 	y := newYard(t, 0.02)
-	y.on(1)
+	y.power(1, true)
 	y.apply(1, machinetype.TypeControlPlane)
 	y.stage(1, stageInstalling)
 	if err := y.fleet.PowerOff(1); err != nil {
 		t.Fatal(err)
 	}
-	y.on(1)
+	y.power(1, true)
 	y.stage(1, stageMaintenance)
+}
+
+// A template has Talos on its disk: nothing is installed, and the configuration is kept at once.
+func TestAMachineFromATemplateIsConfiguredWithoutARestart(t *testing.T) {
+	y := newYard(t, 0.02)
+	y.on(1)
+	y.apply(1, machinetype.TypeControlPlane)
+	y.stage(1, stageConfiguring)
+	if err := y.fleet.PowerOff(1); err != nil {
+		t.Fatal(err)
+	}
+	y.on(1)
+	y.stage(1, stageRebooting)
+	y.stage(1, stageRunning)
 }
 
 // gRPC's server waits two minutes for a handshake; a machine that restarts or loses its power does not.

@@ -18,6 +18,7 @@ import (
 const (
 	stageBooting     = "booting"
 	stageMaintenance = "maintenance"
+	stageConfiguring = "configuring"
 	stageInstalling  = "installing"
 	stageRebooting   = "rebooting"
 	stageRunning     = "running"
@@ -104,16 +105,17 @@ func (m *machine) run() {
 func (m *machine) start() command {
 	f := m.fleet
 	var config []byte
-	blank := false
+	blank, installed := false, false
 	f.mu.Lock()
 	if d := f.state.disk(m.vm.ID); d != nil {
-		config, blank = d.Config, d.Blank
+		config, blank, installed = d.Config, d.Blank, d.Template != nil
 	}
 	f.mu.Unlock()
 	if blank {
 		<-m.ctx.Done() // nothing to start from
 		return commandNone
 	}
+	stage, takes := stageRebooting, f.Profile.Delays.Reboot
 	if config == nil {
 		m.enter(stageBooting)
 		if !f.sleep(m.ctx, f.Profile.Delays.Boot) {
@@ -123,9 +125,13 @@ func (m *machine) start() command {
 		if config, next = m.maintain(); config == nil {
 			return next
 		}
-		m.enter(stageInstalling)
-		if !f.sleep(m.ctx, f.Profile.Delays.Install) {
-			return commandNone // not installed: back to maintenance mode at the next power on
+		if installed { // no installer runs, and nothing restarts
+			stage, takes = stageConfiguring, f.Profile.Delays.Configure
+		} else {
+			m.enter(stageInstalling)
+			if !f.sleep(m.ctx, f.Profile.Delays.Install) {
+				return commandNone // not installed: back to maintenance mode at the next power on
+			}
 		}
 		f.change(func() {
 			m.install(config)
@@ -133,17 +139,17 @@ func (m *machine) start() command {
 			f.keep()
 		})
 	}
-	m.enter(stageRebooting)
+	m.enter(stage)
 	conf, err := parse(config)
 	if err != nil {
 		f.Log.Error("an installed configuration cannot be read", f.name(m), "error", err)
 		<-m.ctx.Done()
 		return commandNone
 	}
-	if !f.sleep(m.ctx, time.Duration(apiFirst*float64(f.Profile.Delays.Reboot))) {
+	if !f.sleep(m.ctx, time.Duration(apiFirst*float64(takes))) {
 		return commandNone
 	}
-	return m.operate(conf)
+	return m.operate(conf, time.Duration((1-apiFirst)*float64(takes)))
 }
 
 // maintain serves maintenance mode until a configuration is applied.
@@ -189,7 +195,7 @@ func (m *machine) maintain() ([]byte, command) {
 }
 
 // operate is the time with a configuration.
-func (m *machine) operate(conf *settings) command {
+func (m *machine) operate(conf *settings, rest time.Duration) command {
 	f := m.fleet
 	ctx, cancel := context.WithCancel(m.ctx)
 	defer cancel()
@@ -221,7 +227,7 @@ func (m *machine) operate(conf *settings) command {
 	})
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = server.Serve(listener) }) // ends by Stop
-	wait.Go(func() { m.serve(ctx, &wait) })
+	wait.Go(func() { m.serve(ctx, rest, &wait) })
 
 	next := commandNone
 	select {
@@ -250,9 +256,9 @@ func stop(server *grpc.Server, listener *line) {
 }
 
 // serve starts the services and hands the machine to etcd and to the world.
-func (m *machine) serve(ctx context.Context, wait *sync.WaitGroup) {
+func (m *machine) serve(ctx context.Context, rest time.Duration, wait *sync.WaitGroup) {
 	f := m.fleet
-	if !f.sleep(ctx, time.Duration((1-apiFirst)*float64(f.Profile.Delays.Reboot))) {
+	if !f.sleep(ctx, rest) {
 		return
 	}
 	late, isLate := f.Profile.Faults.Duration(profile.TimeLate, 10*time.Second)
