@@ -4,44 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tazlab.net/castle/ci/base/git"
 )
 
 // measureCold publishes this repository's blog with an engine that is new: no module, no program and no image is cached.
 // It is what a hosted runner meets at each call, but for the way to the images' registries; here a mirror on the same
-// machine has them. The tables say where the time goes: first where castle is compiled, then where an image has its
-// programs, as a release names one. Each is measured with an engine of its own, since emptying an engine's cache does not
-// make it forget what it has in memory.
+// machine has them. The tables say where the time goes: where castle is compiled, where an image has its programs, and where
+// a release names that image and the blog is a repository of its own, with the castle.yaml of examples/blog. Each is measured
+// with an engine of its own, since emptying an engine's cache does not make it forget what it has in memory.
 func measureCold(ctx context.Context, o options) error {
-	for _, released := range []bool{false, true} {
-		if err := publishCold(ctx, o, released); err != nil {
+	alone := ownBlog(o)
+	alone.path = "."
+	alone.write = func(ctx context.Context, dir string) error {
+		_, err := git.Runner{Dir: dir}.Run(ctx, "init", "--quiet", "--initial-branch=main")
+		return errors.Join(err, copyBlog(o.root, dir))
+	}
+	for _, c := range []struct {
+		title string
+		site
+		prepare func(context.Context, *workshop) error
+	}{
+		{"compiling castle", ownBlog(o), func(context.Context, *workshop) error { return nil }},
+		{"with castle's image", ownBlog(o), func(ctx context.Context, w *workshop) (err error) {
+			w.castle, err = w.publishCastle(ctx)
 			return err
+		}},
+		{"the blog of examples/blog, by a release", alone, func(ctx context.Context, w *workshop) error { return w.release(ctx) }},
+	} {
+		if err := publishCold(ctx, o, c.title, c.site, c.prepare); err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
 		}
 	}
 	return nil
 }
 
-func publishCold(ctx context.Context, o options, released bool) (err error) {
-	w, err := newWorkshop(ctx, o, ownBlog(o))
+func publishCold(ctx context.Context, o options, title string, s site, prepare func(context.Context, *workshop) error) (err error) {
+	w, err := newWorkshop(ctx, o, s)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	if err := w.commit(ctx, "Write the site"); err != nil {
+	if err := prepare(ctx, w); err != nil {
 		return err
 	}
-	title := "compiling castle"
-	if released {
-		title = "with castle's image"
-		address := w.registryAddress + "/bench/castle:v0"
-		published, err := w.output(ctx, w.root, nil, "dagger", "call", "--quiet", "image", "publish", "--address="+address)
-		if err != nil {
-			return err
-		}
-		w.castle = strings.TrimSpace(string(published))
+	if err := w.commit(ctx, "Write the site"); err != nil {
+		return err
 	}
 	stop, err := w.newEngine(ctx)
 	if err != nil {
@@ -61,6 +74,56 @@ func publishCold(ctx context.Context, o options, released bool) (err error) {
 	}
 	fmt.Printf("| in all | %.1f s |\n\n", took)
 	return nil
+}
+
+// publishCastle publishes an image with castle's programs, and returns its name with its digest.
+func (w *workshop) publishCastle(ctx context.Context) (string, error) {
+	published, err := w.output(ctx, w.root, nil, "dagger", "call", "--quiet", "image", "publish", "--address="+w.registryAddress+"/bench/castle:v0")
+	return strings.TrimSpace(string(published)), err
+}
+
+// release makes a module that names a published image, and the settings of the blog that it publishes.
+func (w *workshop) release(ctx context.Context) error {
+	published, err := w.publishCastle(ctx)
+	if err != nil {
+		return err
+	}
+	name, digest, found := strings.Cut(published, "@")
+	if !found {
+		return fmt.Errorf("dagger call image publish says %q", published)
+	}
+	root, err := filepath.Abs(w.root)
+	if err != nil {
+		return err
+	}
+	w.module = filepath.Join(w.dir, "castle")
+	if _, err := (git.Runner{Dir: w.dir}).Run(ctx, "clone", "--quiet", "--depth=1", "file://"+root, w.module); err != nil {
+		return err
+	}
+	// What this machine has in place of images is in no commit.
+	local, err := os.ReadFile(filepath.Join(w.root, ".dagger", "images.local.yaml"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.module, ".dagger", "images.local.yaml"), local, 0o644)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	images, err := os.OpenFile(filepath.Join(w.module, ".dagger", "images.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(images, "\n  - {key: castle, image: %q, tag: v0, digest: %q, purpose: the programs, platforms: [linux/amd64], standIn: none}\n", strings.TrimSuffix(name, ":v0"), digest)
+	if err := errors.Join(err, images.Close()); err != nil {
+		return err
+	}
+	settings, err := os.ReadFile(filepath.Join(w.root, "examples", "blog", "castle.yaml"))
+	if err != nil {
+		return err
+	}
+	text := strings.NewReplacer("https://github.com/OWNER/cluster.git", w.gitOps(), "ghcr.io/me/blog", w.image(), "apps/blog/deployment.yaml", manifestPath).Replace(string(settings))
+	return os.WriteFile(filepath.Join(w.source(), "castle.yaml"), []byte(text), 0o644)
 }
 
 // newEngine starts an engine with an empty cache for the calls that follow; of the cache folder that is ready it has the

@@ -39,6 +39,7 @@ type workshop struct {
 	servers           []*http.Server
 	hugoCache, public string
 	castle            string // an image with castle's programs; empty: they are compiled
+	module            string // a released castle, for a blog with a castle.yaml of its own; empty: this repository's
 	engine            string // how the engine is reached; empty: as the environment says
 }
 
@@ -90,6 +91,7 @@ func newWorkshop(ctx context.Context, o options, s site) (*workshop, error) {
 func (w *workshop) source() string { return filepath.Join(w.dir, "source") }
 func (w *workshop) blog() string   { return filepath.Join(w.source(), w.path) }
 func (w *workshop) image() string  { return w.registryAddress + "/me/blog" }
+func (w *workshop) gitOps() string { return "http://" + w.gitAddress + "/gitops.git" }
 
 func (w *workshop) serve(handler http.Handler) (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,18 +125,22 @@ func (w *workshop) commit(ctx context.Context, subject string) error {
 
 // publish is the call of castle that is measured, as a user makes it.
 func (w *workshop) publish(ctx context.Context) (result report.Result, err error) {
-	call := []string{"call", "--quiet"}
-	if w.castle != "" {
-		call = append(call, "--castle="+w.castle)
-	}
 	environment := []string{"BENCH_TOKEN=bench"}
 	if w.engine != "" {
 		environment = append(environment, "_EXPERIMENTAL_DAGGER_RUNNER_HOST="+w.engine)
 	}
-	output, err := w.output(ctx, w.root, environment, "dagger", append(call, "publish-blog", "--source="+w.source(),
-		"--path="+w.path, "--format=JSON", "--image="+w.image(), "--registry-service=tcp://"+w.registryAddress,
-		"--gitops-url=http://"+w.gitAddress+"/gitops.git", "--gitops-service=tcp://"+w.gitAddress,
-		"--manifest-path="+manifestPath, "--git-token=env:BENCH_TOKEN")...)
+	call := []string{"call", "--quiet"}
+	if w.castle != "" {
+		call = append(call, "--castle="+w.castle)
+	}
+	call = append(call, "publish-blog", "--source="+w.source(), "--format=JSON", "--git-token=env:BENCH_TOKEN",
+		"--registry-service=tcp://"+w.registryAddress, "--gitops-service=tcp://"+w.gitAddress)
+	if w.module != "" { // castle.yaml says the rest
+		call = append([]string{"-m", w.module}, append(call, "--registry-password=env:BENCH_TOKEN")...)
+	} else {
+		call = append(call, "--path="+w.path, "--image="+w.image(), "--gitops-url="+w.gitOps(), "--manifest-path="+manifestPath)
+	}
+	output, err := w.output(ctx, w.root, environment, "dagger", call...)
 	if err != nil {
 		return result, err
 	}
