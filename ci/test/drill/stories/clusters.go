@@ -107,7 +107,7 @@ var clusters = []Story{
 		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
 	{"proxmox-privileges", "the documented role is enough; a privilege that is missing is named with its path, before anything is made or removed", also(
 		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in(hypervisor, "TestTheDocumentedRoleHasThePrivileges", "TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes"))},
-	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted")},
+	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted", "TestTheFirstMixMeetsWhatItsStoryIsHeldBy")},
 
 	{"slow-uplink", "deadlines follow what is being pulled, and that is said", also(
 		in("cluster/gates", "TestADeadlineFollowsTheImagesThatArrive", "TestAPullThatDoesNotGoOnIsNotWaitedForForEver"),
