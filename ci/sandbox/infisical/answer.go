@@ -36,6 +36,11 @@ func forbidden(format string, args ...any) *refusal {
 	return &refusal{http.StatusForbidden, "PermissionDenied", fmt.Sprintf(format, args...)}
 }
 
+// forbiddenRequest is a 403 that no single permission explains.
+func forbiddenRequest(format string, args ...any) *refusal {
+	return &refusal{http.StatusForbidden, "ForbiddenError", fmt.Sprintf(format, args...)}
+}
+
 func notFound(format string, args ...any) *refusal {
 	return &refusal{http.StatusNotFound, "NotFound", fmt.Sprintf(format, args...)}
 }

@@ -14,7 +14,8 @@ import (
 // identity is who a token was given to.
 type identity struct {
 	Client
-	project string // id
+	project     string       // id
+	permissions []Permission // the last one that fits counts
 }
 
 // claims are those of the tokens that Infisical gives to machine identities.

@@ -60,7 +60,7 @@ func (s *Server) createFolder(r *http.Request, who *identity) (any, error) {
 	if body.Name == "" || strings.ContainsAny(body.Name, "/.") {
 		return nil, unprocessable("name: Invalid folder name")
 	}
-	return s.editFolders(who, body, "create", func(e *environment) (any, error) {
+	return s.editFolders(who, body, actionCreate, func(e *environment) (any, error) {
 		at := path.Join(cleanPath(body.Path), body.Name)
 		e.make(at)
 		return map[string]any{"folder": e.show(body.Environment, at)}, nil
@@ -75,7 +75,7 @@ func (s *Server) renameFolder(r *http.Request, who *identity) (any, error) {
 	if body.Name == "" || strings.ContainsAny(body.Name, "/.") {
 		return nil, unprocessable("name: Invalid folder name")
 	}
-	return s.editFolders(who, body, "edit", func(e *environment) (any, error) {
+	return s.editFolders(who, body, actionEdit, func(e *environment) (any, error) {
 		at := e.find(body.Path, r.PathValue("id"))
 		if at == "" {
 			return nil, notFound("Folder with ID '%s' not found", r.PathValue("id"))
@@ -101,7 +101,7 @@ func (s *Server) deleteFolder(r *http.Request, who *identity) (any, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	return s.editFolders(who, body, "delete", func(e *environment) (any, error) {
+	return s.editFolders(who, body, actionDelete, func(e *environment) (any, error) {
 		at := e.find(body.Path, r.PathValue("id"))
 		if at == "" {
 			return nil, notFound("Folder with ID '%s' not found", r.PathValue("id"))
@@ -125,6 +125,8 @@ func (e *environment) find(parent, idOrName string) string {
 	return ""
 }
 
+// editFolders asks for the permission in the path of the parent. Source: Infisical 00e59be,
+// backend/src/services/secret-folder/secret-folder-service.ts, where a list of folders asks for none.
 func (s *Server) editFolders(who *identity, at folderPlace, action string, edit func(*environment) (any, error)) (any, error) {
 	var answer any
 	err := s.store.change(func(st *state) error {
@@ -132,8 +134,8 @@ func (s *Server) editFolders(who *identity, at folderPlace, action string, edit 
 		if err != nil {
 			return err
 		}
-		if who.ReadOnly {
-			return forbidden("You are not allowed to %s on secret-folders", action)
+		if !who.can(subjectFolders, action, &thing{environment: at.Environment, path: cleanPath(at.Path)}) {
+			return notAllowed(subjectFolders, action)
 		}
 		e := project.Environments[at.Environment]
 		if e == nil {

@@ -17,24 +17,37 @@ import (
 
 // Server is the simulated Infisical, an http.Handler.
 type Server struct {
-	store   *store
-	clients map[string]identity
-	profile profile.Profile
-	moods   *moods
-	mux     *http.ServeMux
+	store    *store
+	clients  map[string]identity
+	policies map[string][]Policy // by the project's id
+	profile  profile.Profile
+	moods    *moods
+	mux      *http.ServeMux
 }
 
 // Open makes a server from the state in a file, or from the seed where that file does not exist yet; every change is in
-// the file before it is answered. An empty name keeps the state in memory. The clients are always the seed's, and a project
+// the file before it is answered. An empty name keeps the state in memory. The clients and policies are always the seed's, and a project
 // that the state does not know is added from it. A state that cannot be read or written is an error.
 func Open(file string, seed Seed, p profile.Profile) (*Server, error) {
-	s := &Server{clients: map[string]identity{}, profile: p, moods: newMoods(seed.RequestsPerMinute, p.Faults), mux: http.NewServeMux()}
+	s := &Server{clients: map[string]identity{}, policies: map[string][]Policy{}, profile: p, moods: newMoods(seed.RequestsPerMinute, p.Faults), mux: http.NewServeMux()}
 	for _, project := range seed.Projects {
 		for _, client := range project.Clients {
 			if client.ID == "" || client.Secret == "" {
 				return nil, fmt.Errorf("a client of project %s in the simulated Infisical needs an id and a secret", project.Slug)
 			}
-			s.clients[client.ID] = identity{Client: client, project: project.ID}
+			who := identity{Client: client, project: project.ID, permissions: client.rules(p.Faults)}
+			for _, rule := range who.permissions {
+				if err := rule.check(); err != nil {
+					return nil, err
+				}
+			}
+			s.clients[client.ID] = who
+		}
+		s.policies[project.ID] = policiesOf(project, p.Faults)
+		for _, policy := range s.policies[project.ID] {
+			if err := checkGlob(policy.SecretPath); err != nil {
+				return nil, err
+			}
 		}
 	}
 	var err error

@@ -231,7 +231,7 @@ func TestABatchIsCreatedWholeOrNotAtAll(t *testing.T) {
 	batch := sdk.BatchCreateSecretsOptions{ProjectID: project, Environment: "prod", SecretPath: folder,
 		Secrets: []sdk.BatchCreateSecret{{SecretKey: "NEW", SecretValue: "1"}, {SecretKey: "GITOPS_TOKEN", SecretValue: "2"}}}
 	_, err := w.as("writer").Secrets().Batch().Create(batch)
-	refused(t, err, http.StatusBadRequest, "Secret already exist")
+	refused(t, err, http.StatusBadRequest, "Secret already exist: GITOPS_TOKEN")
 	if _, has := w.Get(slug, "prod", folder, "NEW"); has {
 		t.Error("half of the batch was kept")
 	}

@@ -30,6 +30,7 @@ type state struct {
 type project struct {
 	Slug         string                  `json:"slug"`
 	Environments map[string]*environment `json:"environments"`
+	Requests     []*request              `json:"requests,omitempty"` // changes that wait for an approval, or did
 }
 
 type environment struct {

@@ -47,6 +47,10 @@ var mixables = []mixable{
 	{name: Ghosts, value: ofControlPlanes, endsCreate: true, anew: true},
 	{name: EtcdAlarm, value: ofControlPlanes, endsCreate: true, anew: true},
 	{name: SecretMissing, value: fixed("GITOPS_TOKEN"), endsCreate: true, endsDestroy: true},
+	{name: SecretHidden, value: fixed("GITOPS_TOKEN"), endsCreate: true, endsDestroy: true},
+	{name: InfisicalPaths, value: fixed(""), endsCreate: true, endsDestroy: true},
+	// The cluster of a mix was created before, so what opens it is kept already, and there is nothing to change.
+	{name: InfisicalApproval, value: fixed("")},
 	{name: FluxNoSecret, value: fixed(""), endsCreate: true},
 	{name: PrivilegeMissing, value: fixed("VM.Clone"), endsCreate: true},
 	{name: StorageFull, value: func(_ *rand.Rand, cluster *description.Cluster) string { return cluster.Proxmox.Storage }, endsCreate: true},

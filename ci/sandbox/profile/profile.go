@@ -148,6 +148,10 @@ const (
 	SecretMissing  = "secret-missing"     // name of a secret that Infisical does not hold
 	FluxNoSecret   = "flux-no-secret"     // the Git credentials are refused
 
+	SecretHidden      = "secret-hidden"      // name of a secret, or all: identities see that it is there, and may not read its value
+	InfisicalPaths    = "infisical-paths"    // glob of the paths that the roles of identities are bound to; "": ones that no cluster uses
+	InfisicalApproval = "infisical-approval" // glob of the paths where a change waits for an approval; "": all
+
 	PrivilegeMissing = "privilege-missing" // privileges of Proxmox's, with commas between: the token has them nowhere
 	StorageFull      = "storage-full"      // storage of Proxmox: 1 GiB of it is free, and nothing can be cloned to it
 	ClockSkew        = "clock-skew"        // duration: Proxmox's clock is ahead, or with a minus behind
@@ -158,8 +162,11 @@ const (
 	ImageMissing = "image-missing" // part of an image's name: such images do not exist
 )
 
+// AllSecrets is the value of SecretHidden that hides all of them.
+const AllSecrets = "all"
+
 var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
-	StorageLock, CloneFails, InfisicalMoods, SecretMissing, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
+	StorageLock, CloneFails, InfisicalMoods, SecretMissing, SecretHidden, InfisicalPaths, InfisicalApproval, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
 func ParseFaults(texts []string) (Faults, error) {

@@ -19,7 +19,7 @@ import (
 const (
 	variableMixes     = "CASTLE_MIXES"
 	variableMixSeed   = "CASTLE_MIXES_SEED"
-	fewMixes, mixSeed = 1, 10
+	fewMixes, mixSeed = 1, 25
 )
 
 // TestMixedFaultsAreOutlasted mixes faults at random over destroy and create of a cluster. What is meant to be outlasted is; what ends a run
