@@ -94,6 +94,17 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			"secrets complete":  {NotChecked, "secrets whose source could not be read", ""},
 			"GitOps readable":   {NotChecked, "GITOPS_USERNAME is missing", ""},
 			"GitOps writable":   {NotChecked, "cannot be read with this token", ""}}},
+		"a value that the identity may not read": {func(w *world) { w.infisical = profile.Faults{profile.SecretHidden: secrets.FluxAgeKey} }, map[string]told{
+			"secrets Infisical": {NotChecked, "its identity logs in, and is not given 1 secret (see secrets complete)", ""},
+			"secrets complete":  {Failed, "SOPS_AGE_KEY may be seen but not read by the identity", `"Read Value" (readValue) on this secret`}}},
+		"an identity of another path": {func(w *world) {
+			w.infisical = profile.Faults{profile.InfisicalPaths: ""}
+			w.remote = map[string]string{secrets.GitOpsToken: "there"}
+		}, map[string]told{
+			"secrets Infisical": {NotChecked, "its identity logs in, and is not given 3 secrets (see secrets complete)", ""},
+			"secrets complete":  {Failed, "may not be seen by the identity, whether it is there or not", `"Describe Secret" and "Read Value"`},
+			"GitOps readable":   {NotChecked, "GITOPS_USERNAME is missing", ""},
+			"GitOps writable":   {NotChecked, "cannot be read with this token", ""}}},
 		"no token": {func(w *world) { delete(w.sops, secrets.ProxmoxAPIToken) }, map[string]told{
 			"secrets complete":   {Failed, "PROXMOX_API_TOKEN is missing in ", "sops edit"},
 			"Proxmox token":      {NotChecked, "PROXMOX_API_TOKEN is missing (see secrets complete)", ""},

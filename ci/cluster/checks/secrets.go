@@ -37,6 +37,9 @@ func readInfisical(_ context.Context, s *sight) []finding {
 	if err != nil {
 		return notChecked("%s", seeRow("its client is not known", groupSecrets, "complete"))
 	}
+	if n := s.opened().Withheld; n > 0 {
+		return notChecked("%s", seeRow(fmt.Sprintf("its identity logs in, and is not given %s", rendering.Count(n, "secret")), groupSecrets, "complete"))
+	}
 	return ok("its identity logs in and reads %s; whether it may write is seen when create keeps something there", s.described.Secrets.Infisical.Path)
 }
 

@@ -45,6 +45,7 @@ type world struct {
 	guests     []proxmox.Guest
 	sops       map[string]string
 	remote     map[string]string
+	infisical  profile.Faults
 	files      fstest.MapFS // of the GitOps repository
 	branch     string
 	pushToken  string
@@ -172,7 +173,7 @@ func (w *world) serveInfisical() string {
 	server, err := infisical.Open("", infisical.Seed{Projects: []infisical.Project{{
 		ID: "7f0c4b0e-5a53-4f39-9a0e-0d6b0a1c2d3e", Slug: "tazlab", Clients: []infisical.Client{{ID: "client", Secret: "canary-of-a-client"}},
 		Environments: map[string]map[string]map[string]string{"prod": {"/clusters/blue": w.remote}},
-	}}}, profile.Profile{})
+	}}}, profile.Profile{Faults: w.infisical})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -20,11 +20,17 @@ func (w *world) kept(name string) string {
 func TestASecretIsKeptWhereNoneIsThere(t *testing.T) {
 	w := newWorld(t, nil)
 	values := w.resolved()
+	if values.Kept() {
+		t.Error("something was written")
+	}
 	want := "cluster:\n  secret: " + canary(t) + "\n"
 	for try := range 2 { // the second time Infisical is not asked
 		if kept, err := values.Establish(t.Context(), TalosSecrets, want); err != nil || kept != want {
 			t.Errorf("try %d: %q, %v", try, kept, err)
 		}
+	}
+	if !values.Kept() {
+		t.Error("nothing was written")
 	}
 	if w.kept(TalosSecrets) != want || w.asked("/"+TalosSecrets) != 1 {
 		t.Errorf("kept %q, asked %v", w.kept(TalosSecrets), w.calls)
@@ -55,6 +61,9 @@ func TestASecretThatIsThereIsNeverReplaced(t *testing.T) {
 		kept, err := values.Establish(t.Context(), TalosSecrets, "the second one's")
 		if err != nil || kept != "the first one's" || w.kept(TalosSecrets) != "the first one's" {
 			t.Errorf("%s: got %q, kept is %q, %v", name, kept, w.kept(TalosSecrets), err)
+		}
+		if values.Kept() {
+			t.Errorf("%s: what others wrote is taken for written", name)
 		}
 		if got, _ := values.Get(TalosSecrets); got != "the first one's" {
 			t.Errorf("%s: the values hold %q", name, got)

@@ -88,6 +88,77 @@ func newSession(at place, clientID, clientSecret string, in Inputs) *session {
 	}
 }
 
+// listing is what the cluster's path holds, as far as the identity is given it.
+type listing struct {
+	values map[string]string
+	// withheld are secrets that the identity may not see or read, of those that were asked for by their names.
+	withheld map[string]withheld
+}
+
+// withheld is why a secret is not given.
+type withheld struct {
+	text, fix string
+	unseen    bool // it may not be there at all
+}
+
+// readable are the permissions that castle needs in a cluster's path to read, in the words of Infisical's roles and of its API.
+const readable = `"Describe Secret" and "Read Value" (describeSecret, readValue)`
+
+// read gives the secrets of the cluster's path with one list. Infisical leaves out of it, without a word, what the identity may not see, and
+// refuses all of it for one value that may not be read, without saying which: then each wanted secret that was not given is asked for by
+// its name. What is not wanted may stay hidden.
+func (s *session) read(ctx context.Context, wanted needs) (*listing, error) {
+	values, err := s.list(ctx)
+	refused, is := errors.AsType[*InfisicalError](err)
+	hides := is && refused.valueRefused()
+	if err != nil && !hides {
+		return nil, err
+	}
+	l := &listing{values: map[string]string{}, withheld: map[string]withheld{}}
+	for name, value := range values {
+		if value != hiddenValue {
+			l.values[name] = value
+		}
+	}
+	hides = hides || len(l.values) < len(values)
+	for _, n := range wanted {
+		if _, has := l.values[n.name]; has || n.source != SourceInfisical || n.optional && !hides {
+			continue // one that may be missing is not asked for where nothing is known to be hidden
+		}
+		value, has, why, err := s.get(ctx, n.name)
+		switch {
+		case err != nil:
+			return nil, err
+		case has:
+			l.values[n.name] = value
+		case why != nil && (!why.unseen || !n.optional || n.name == TalosSecrets):
+			l.withheld[n.name] = *why
+		}
+	}
+	return l, nil
+}
+
+// get reads one secret. Where it is not there, or is not given to this identity, there is no value; why is nil in the first case.
+func (s *session) get(ctx context.Context, name string) (value string, has bool, why *withheld, err error) {
+	err = s.authenticated(ctx, operation{doing: "read " + name}, func(client *resty.Client) error {
+		answer, err := secretsapi.CallRetrieveSecretV3(nil, client, secretsapi.RetrieveSecretV3RawRequest{
+			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", ExpandSecretReferences: true, IncludeImports: true,
+		})
+		value = answer.Secret.SecretValue
+		return err
+	})
+	var refused *InfisicalError
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		return "", false, nil, nil
+	case errors.As(err, &refused) && refused.Status == http.StatusForbidden && !refused.tokenRefused():
+		return "", false, refused.withheld(), nil
+	case err == nil && value == hiddenValue:
+		return "", false, (&InfisicalError{kind: kindValueRefused}).withheld(), nil
+	}
+	return value, err == nil, nil, err
+}
+
 // list reads all secrets of the cluster's path.
 func (s *session) list(ctx context.Context) (map[string]string, error) {
 	values := map[string]string{}
@@ -152,8 +223,7 @@ func (s *session) update(ctx context.Context, name, value string) (found bool, e
 // written tells a change that was made from one that only was asked for.
 func (s *session) written(to operation, name, written string, err error) error {
 	if err == nil && written != name {
-		return &InfisicalError{Place: s.String(), operation: to, Status: http.StatusOK,
-			Message: "the change waits for an approval: let the identity bypass the change policy of this path"}
+		return &InfisicalError{Place: s.String(), operation: to, Status: http.StatusOK, Message: "the change waits for an approval", waits: true}
 	}
 	return err
 }

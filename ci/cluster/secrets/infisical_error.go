@@ -22,6 +22,7 @@ type InfisicalError struct {
 	kind  string
 	cause error
 	retry bool
+	waits bool  // for somebody's approval
 	ended error // of the context
 }
 
@@ -61,9 +62,13 @@ func (e *InfisicalError) Fix() string {
 	case e.Status == http.StatusUnauthorized || e.tokenRefused():
 		return "a new login did not help: check the identity's access token TTL and its trusted addresses"
 	case e.Status == http.StatusForbidden && e.permission != "":
-		return fmt.Sprintf("give the machine identity of %s the permission to %s secrets in this path", InfisicalClientID, e.permission)
+		return fmt.Sprintf("give the machine identity of %s the permission to %s secrets in this path (%s)", InfisicalClientID, e.permission, writable[e.permission])
+	case e.Status == http.StatusForbidden && e.kind == kindPermissionDenied:
+		return fmt.Sprintf("give the machine identity of %s %s on secrets in this path", InfisicalClientID, readable)
 	case e.Status == http.StatusForbidden:
-		return fmt.Sprintf("give the machine identity of %s access to this path", InfisicalClientID)
+		return fmt.Sprintf("give the machine identity of %s access to this project, and %s on secrets in this path", InfisicalClientID, readable)
+	case e.waits:
+		return "have machine identities bypass the change policy of this path, or have the request approved in Infisical, then the same call"
 	case e.Status == http.StatusNotFound:
 		return "check secrets.infisical in the cluster's description"
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
@@ -74,6 +79,33 @@ func (e *InfisicalError) Fix() string {
 		return "check that secrets.infisical.url can be reached from here"
 	default:
 		return ""
+	}
+}
+
+// writable are the permissions to write, in the words of Infisical's roles and of its API, by what the latter calls them.
+var writable = map[string]string{"create": `"Create" on Secrets`, "edit": `"Modify" on Secrets, edit in the API`}
+
+// Kinds of refusals. Any other 403 that is not about the token says what is wrong in its message alone.
+const (
+	kindPermissionDenied = "PermissionDenied"
+	kindValueRefused     = "ForbiddenReadSecretError"
+)
+
+// valueRefused tells whether a list was refused since one of its values, or what one refers to, may not be read.
+func (e *InfisicalError) valueRefused() bool {
+	return e.Status == http.StatusForbidden && (strings.Contains(e.Message, "readValue") || strings.Contains(e.Message, "secret references"))
+}
+
+// withheld says why a secret was not given, from the refusal of it.
+func (e *InfisicalError) withheld() *withheld {
+	identity := "give the machine identity of " + InfisicalClientID
+	switch e.kind {
+	case kindPermissionDenied:
+		return &withheld{"may not be seen by the identity, whether it is there or not,", identity + " " + readable + " on secrets in this path", true}
+	case kindValueRefused:
+		return &withheld{"may be seen but not read by the identity", identity + ` "Read Value" (readValue) on this secret`, false}
+	default: // such as a reference to what may not be read, which the message names
+		return &withheld{fmt.Sprintf("may not be read by the identity (%s)", strings.TrimSuffix(e.Message, ".")), identity + ` "Read Value" (readValue) on what this names`, false}
 	}
 }
 

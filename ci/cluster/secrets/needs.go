@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,7 +36,10 @@ const (
 )
 
 // products are the secrets that come of a cluster: none of it is made with them.
-var products = map[string]bool{AdminKubeconfig: true, AdminTalosconfig: true}
+var products = needs{
+	{name: AdminKubeconfig, source: SourceInfisical, what: "an administrator's kubeconfig, kept by create", optional: true},
+	{name: AdminTalosconfig, source: SourceInfisical, what: "an administrator's talosconfig, kept by create", optional: true},
+}
 
 // Sources of secrets.
 const (
@@ -52,6 +56,10 @@ type need struct {
 }
 
 type needs []need
+
+func (n needs) has(name string) bool {
+	return slices.ContainsFunc(n, func(n need) bool { return n.name == name })
+}
 
 // needsOf is the one list of what a cluster needs and where it belongs. Without Infisical all of it belongs into the SOPS files, and the
 // PKI must be there before the first create, which has no place to keep one.
@@ -110,33 +118,37 @@ type Problem struct {
 	Source string // SourceSOPS or SourceInfisical
 	Text   string // one line: what is wrong, where it is looked for, how to mend it
 	Fix    string // the last of these alone
+	// Withheld says that the source does not give it to this identity, so that it may be there.
+	Withheld bool
 }
 
-// problems are those of one source. where says where in it a secret is looked for, and how it gets there.
-func (n needs) problems(values map[string]string, source string, where func(need) (at, fix string)) []Problem {
+// problems are those of one source. where says where in it a secret is looked for, and how it gets there; refused are those that the source
+// has, or may have, and does not give.
+func (n needs) problems(values map[string]string, refused map[string]withheld, source string, where func(need) (at, fix string)) []Problem {
 	var problems []Problem
 	for _, wanted := range n {
 		if wanted.source != source {
 			continue
 		}
 		value, has := values[wanted.name]
+		at, fix := where(wanted)
 		wrong := ""
+		why, hidden := refused[wanted.name]
 		switch {
+		case hidden:
+			wrong, fix = why.text, why.fix
 		case !has && wanted.optional:
 		case !has:
 			wrong = "is missing"
 		case strings.TrimSpace(value) == "":
 			wrong = "is empty"
-		case value == hiddenValue:
-			wrong = "may be seen but not read by the identity (it needs \"Read Value\")"
 		case wanted.check != nil:
 			if err := wanted.check(value); err != nil {
 				wrong = err.Error()
 			}
 		}
 		if wrong != "" {
-			at, fix := where(wanted)
-			problems = append(problems, Problem{Name: wanted.name, Source: source, Fix: fix,
+			problems = append(problems, Problem{Name: wanted.name, Source: source, Fix: fix, Withheld: hidden,
 				Text: fmt.Sprintf("%s %s in %s: %s (%s)", wanted.name, wrong, at, fix, wanted.what)})
 		}
 	}

@@ -19,7 +19,7 @@ func learn(values map[string]string) {
 		case public[name]:
 		case name == ProxmoxAPIToken:
 			redact.Add(TokenParts(value)...)
-		case products[name]:
+		case products.has(name):
 			redact.Add(PrivateKeys(value)...)
 		default:
 			redact.Add(value)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -34,7 +35,8 @@ func (in Inputs) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(in))
 // MarshalJSON is Format for JSON.
 func (in Inputs) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", fmt.Sprint(in)), nil }
 
-// Resolve decrypts the cluster's SOPS files and reads its path in Infisical, where it has one, with one list call. All that is missing or
+// Resolve decrypts the cluster's SOPS files and reads its path in Infisical, where it has one, with one list call, and where that leaves
+// something out, one for each. All that is missing or
 // malformed in any of them is one *IncompleteError, a line for each. SOPS files that cannot be read are an error before
 // anything is asked of Infisical; an Infisical that cannot be asked is an *InfisicalError.
 func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, error) {
@@ -47,7 +49,7 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 	values.Add(bootstrap, SourceSOPS)
 
 	needs := needsOf(c)
-	problems = append(problems, needs.problems(bootstrap, SourceSOPS, files.where)...)
+	problems = append(problems, needs.problems(bootstrap, nil, SourceSOPS, files.where)...)
 	if !c.Secrets.Infisical.Has() {
 		if len(problems) > 0 {
 			return nil, &IncompleteError{Cluster: c.Name, Problems: problems}
@@ -61,7 +63,7 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 	}
 
 	caller := newSession(place, id, secret, in)
-	found, err := caller.list(ctx)
+	found, err := caller.read(ctx, slices.Concat(needs, products))
 	if err != nil {
 		if len(problems) > 0 {
 			return nil, errors.Join(&IncompleteError{Cluster: c.Name, Problems: problems}, err)
@@ -69,12 +71,12 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 		return nil, err
 	}
 	// The bootstrap files win: they hold what the cluster's states were encrypted with.
-	remote := maps.Clone(found)
+	remote := maps.Clone(found.values)
 	for name := range bootstrap {
 		delete(remote, name)
 	}
 	values.Add(remote, SourceInfisical)
-	problems = append(problems, needs.problems(found, SourceInfisical, place.where)...)
+	problems = append(problems, needs.problems(found.values, found.withheld, SourceInfisical, place.where)...)
 	if len(problems) > 0 {
 		return nil, &IncompleteError{Cluster: c.Name, Problems: problems}
 	}

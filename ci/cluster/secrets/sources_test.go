@@ -30,6 +30,8 @@ type world struct {
 	in        Inputs
 	bootstrap map[string]string
 	remote    map[string]string
+	role      []infisical.Permission // of the machine identity; nil: everything
+	policies  []infisical.Policy
 	infisical *infisical.Server
 
 	mu    sync.Mutex
@@ -74,7 +76,8 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 	var err error
 	w.infisical, err = infisical.Open("", infisical.Seed{Projects: []infisical.Project{{
 		ID: testProject, Slug: "garage",
-		Clients:      []infisical.Client{{ID: w.bootstrap[InfisicalClientID], Secret: orElse(w.bootstrap[InfisicalClientSecret], "none")}},
+		Clients:      []infisical.Client{{ID: w.bootstrap[InfisicalClientID], Secret: orElse(w.bootstrap[InfisicalClientSecret], "none"), Permissions: w.role}},
+		Policies:     w.policies,
 		Environments: map[string]map[string]map[string]string{"prod": {testPath: w.remote}},
 	}}}, profile.Profile{})
 	if err != nil && w.bootstrap[InfisicalClientID] != "" {

@@ -51,6 +51,7 @@ type Opened struct {
 	Values    *Values // all that are there, whether they are enough or not
 	Files     error   // why a SOPS file cannot be read, a line for each
 	Infisical error   // why Infisical cannot; nil where the cluster has none
+	Withheld  int     // secrets that are needed and that it does not give to this identity
 }
 
 // Open is Look with the values, complete or not, and with the reasons why a source could not be read.
@@ -66,25 +67,32 @@ func Open(ctx context.Context, c *description.Cluster, in Inputs) *Opened {
 	local, doubled := files.all()
 	learn(local)
 	wanted := needsOf(c)
-	known := wanted.problems(local, SourceSOPS, files.where)
+	known := wanted.problems(local, nil, SourceSOPS, files.where)
 	unread := map[string]bool{SourceSOPS: files.err() != nil}
 
-	var remote map[string]string
+	remote := &listing{}
 	var at place
 	if c.Secrets.Infisical.Has() {
 		at = placeOf(c)
-		if remote, opened.Infisical = lookInto(ctx, at, local, in); opened.Infisical != nil {
-			survey.Unread = append(survey.Unread, opened.Infisical.Error())
+		found, err := lookInto(ctx, at, local, slices.Concat(wanted, products), in)
+		if err == nil {
+			remote = found
+		} else {
+			opened.Infisical = err
+			survey.Unread = append(survey.Unread, err.Error())
 			unread[SourceInfisical] = true
 		}
-		opened.Values.Add(remote, SourceInfisical)
-		known = append(known, wanted.problems(remote, SourceInfisical, at.where)...)
-		wanted = append(wanted,
-			need{name: AdminKubeconfig, source: SourceInfisical, what: "an administrator's kubeconfig, kept by create", optional: true},
-			need{name: AdminTalosconfig, source: SourceInfisical, what: "an administrator's talosconfig, kept by create", optional: true})
+		opened.Values.Add(remote.values, SourceInfisical)
+		known = append(known, wanted.problems(remote.values, remote.withheld, SourceInfisical, at.where)...)
+		for _, problem := range known {
+			if problem.Withheld {
+				opened.Withheld++
+			}
+		}
+		wanted = append(wanted, products...)
 	}
 	opened.Values.Add(local, SourceSOPS) // these win
-	values := map[string]map[string]string{SourceSOPS: local, SourceInfisical: remote}
+	values := map[string]map[string]string{SourceSOPS: local, SourceInfisical: remote.values}
 	for _, n := range wanted {
 		survey.Secrets = append(survey.Secrets, n.seen(values, unread[n.source], known, files, at))
 	}
@@ -102,12 +110,12 @@ func Open(ctx context.Context, c *description.Cluster, in Inputs) *Opened {
 }
 
 // lookInto reads a cluster's path in Infisical with the client of the SOPS files.
-func lookInto(ctx context.Context, at place, local map[string]string, in Inputs) (map[string]string, error) {
+func lookInto(ctx context.Context, at place, local map[string]string, wanted needs, in Inputs) (*listing, error) {
 	id, secret := local[InfisicalClientID], local[InfisicalClientSecret]
 	if id == "" || secret == "" {
 		return nil, fmt.Errorf("what stands in %s is not known before %s and %s are there", at, InfisicalClientID, InfisicalClientSecret)
 	}
-	return newSession(at, id, secret, in).list(ctx)
+	return newSession(at, id, secret, in).read(ctx, wanted)
 }
 
 // seen judges a secret that a cluster is made with.
@@ -122,6 +130,8 @@ func (n need) seen(values map[string]map[string]string, unread bool, known []Pro
 	switch {
 	case !has && unread:
 		seen.State = StateUnknown
+	case !has && i >= 0 && known[i].Withheld:
+		seen.State = StateUnfit
 	case !has && n.optional:
 		seen.State = StateLater
 	case !has:

@@ -23,6 +23,7 @@ type kept struct {
 	values  map[string]string
 	sources map[string]string
 	caller  *session // nil: nothing can be put
+	written bool     // something was put
 }
 
 // Entry is one line of the inventory.
@@ -81,7 +82,7 @@ func (v Values) Inventory() []Entry {
 	defer k.mu.RUnlock()
 	var entries []Entry
 	for _, name := range slices.Sorted(maps.Keys(k.values)) {
-		if !products[name] {
+		if !products.has(name) {
 			entries = append(entries, Entry{Name: name, Source: k.sources[name]})
 		}
 	}
@@ -110,16 +111,18 @@ func (v Values) Establish(ctx context.Context, name, value string) (kept string,
 		return "", err
 	}
 	if !made {
-		found, err := caller.list(ctx)
-		if err != nil {
+		there, has, why, err := caller.get(ctx, name)
+		switch {
+		case err != nil:
 			return "", err
-		}
-		if value = found[name]; value == "" {
+		case why != nil:
+			return "", fmt.Errorf("%s exists in %s and %s: %s", name, caller, why.text, why.fix)
+		case !has || strings.TrimSpace(there) == "":
 			return "", fmt.Errorf("%s exists in %s and is not given to this identity, or is empty: let the identity read it, or remove it there where no cluster was built with it", name, caller)
 		}
-		learn(map[string]string{name: value})
+		value = there
 	}
-	v.Add(map[string]string{name: value}, SourceInfisical)
+	v.put(name, value, made)
 	return value, nil
 }
 
@@ -145,11 +148,28 @@ func (v Values) Keep(ctx context.Context, name, value string) (result string, er
 	if err != nil {
 		return "", err
 	}
-	v.Add(map[string]string{name: value}, SourceInfisical)
+	v.put(name, value, true)
 	if created {
 		return KeptCreated, nil
 	}
 	return KeptUpdated, nil
+}
+
+// put holds a secret that is in Infisical now; written says that this process has written it there.
+func (v Values) put(name, value string, written bool) {
+	v.Add(map[string]string{name: value}, SourceInfisical)
+	k := v.kept()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.written = k.written || written
+}
+
+// Kept tells whether Establish or Keep has written something to Infisical, so that this is known to be possible.
+func (v Values) Kept() bool {
+	k := v.kept()
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.written
 }
 
 // keepable says through whom a secret can be kept in Infisical, and what is there already; its error, why that cannot be.

@@ -56,6 +56,9 @@ var clusters = []Story{
 		in(secrets, "TestInfisicalMoodsThatPassAreWaitedFor", "TestInfisicalMoodsThatStayAreNamedWithThePath", "TestAConnectionThatHangsEndsAtTheDeadline"))},
 	{"missing-secrets", "all that are missing are named at once, and nothing starts",
 		in(scenarios, "TestMissingSecretsAreAllNamedAndNothingStarts")},
+	{"hidden-secrets", "each value that may not be read and each secret that may not be seen is named at once, with the permission that is needed, before the first machine; what is not needed may stay hidden", also(
+		in(scenarios, "TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine"),
+		in(secrets, "TestAllThatIsHiddenIsNamedAtOnceWithThePermissionThatIsNeeded", "TestWhatIsNotNeededMayStayHidden", "TestAPKIThatMayNotBeReadIsNotMadeAnew"))},
 	{"secret-exists", "created or updated, whichever it needs; other errors are not swallowed", also(
 		in(scenarios, "TestCredentialsAreKeptAgain"), in(secrets, "TestKeepWritesOnlyWhatDiffers", "TestOtherAnswersToKeepAreErrors"))},
 	{"no-infisical", "a cluster is made from SOPS files alone; a PKI that could not be kept is not made on the way",

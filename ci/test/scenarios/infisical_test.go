@@ -1,0 +1,64 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"tazlab.net/castle/ci/cluster/checks"
+)
+
+// nothingWasMade fails the test where there is a machine, or a layer after the secrets was started.
+func (w *world) nothingWasMade() {
+	w.t.Helper()
+	if vms := w.vms(); len(vms) != 1 {
+		w.t.Errorf("Proxmox has %+v", vms)
+	}
+	for _, layer := range []string{"platform", "engine", "networking", "storage", "gitops"} {
+		if w.started(layer) {
+			w.t.Errorf("the layer %s was started", layer)
+		}
+	}
+}
+
+// TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine: a role that may only describe, one of another path, and changes that wait for an
+// approval. Infisical itself names no secret in the first case, and is silent in the second.
+func TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", justPlatform()...)
+	const identity = "give the machine identity of INFISICAL_CLIENT_ID "
+
+	w.on("secret-hidden=all")
+	want := []string{}
+	for _, name := range []string{"GITOPS_USERNAME", "GITOPS_TOKEN", "GITOPS_CA", "SOPS_AGE_KEY"} {
+		want = append(want, name+" may be seen but not read by the identity in Infisical")
+	}
+	want = append(want, "path /clusters/sandbox: "+identity+`"Read Value" (readValue) on this secret`)
+	w.castle("create").failsWith(append(want, "layer secrets failed", resumes)...)
+	w.nothingWasMade()
+	w.castle("secrets-check").failsWith(want...)
+	rows, _ := w.doctor()
+	if found := rows["secrets complete"]; len(found) != 4 || found[0].Verdict != checks.Failed || !strings.Contains(found[0].Fix, "Read Value") {
+		t.Errorf("doctor says %+v", found)
+	}
+
+	w.off(syscall.SIGTERM)
+	w.on("infisical-paths=/clusters/another")
+	refused := w.castle("create").failsWith("GITOPS_TOKEN may not be seen by the identity, whether it is there or not", "GITOPS_USERNAME may not be seen",
+		identity+`"Describe Secret" and "Read Value" (describeSecret, readValue) on secrets in this path`, resumes)
+	if said := refused.stderr.String(); strings.Contains(said, "add it there") {
+		t.Errorf("what is there is to be added:\n%s", said)
+	}
+	w.nothingWasMade()
+
+	w.off(syscall.SIGTERM)
+	w.on("infisical-approval=/clusters/*")
+	w.castle("create").failsWith("layer secrets failed", "cannot keep TALOS_SECRETS: the change waits for an approval",
+		"have machine identities bypass the change policy of this path", resumes)
+	w.nothingWasMade()
+	if w.infisical()["TALOS_SECRETS"] != "" {
+		t.Error("the machine secrets are kept before anybody has approved them")
+	}
+}
