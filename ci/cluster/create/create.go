@@ -91,7 +91,8 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 }
 
 // begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's and to take away unasked
-// those that are there, restarts one after the other those that have to be, and notes what this run is going to make.
+// those that are there, restarts one after the other those that have to be, and notes what this run is going to make. Where none is there it
+// refuses to make any whose credentials could not be kept.
 func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) error {
 	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
 		return err
@@ -115,11 +116,15 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	return machines.NoteUnfinished(ctx, cluster.State)
 }
 
-// reconcile refuses what would take machines away that are there, known to the state or not, and restarts those that have to be.
+// reconcile refuses what would take machines away that are there, known to the state or not, and restarts those that have to be. Where there
+// are none it keeps what can be kept of their credentials.
 func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, there map[string]string, allowed []string) error {
 	// A machine that is there and in no state is going to be imported, and could be changed by that.
 	if len(known)+len(there) == 0 {
-		return nil
+		if !cluster.Description.Secrets.Infisical.Has() {
+			return nil
+		}
+		return cluster.NotKept(record, keeperOf(cluster, record, access).ahead(ctx))
 	}
 	found, err := foresee(ctx, cluster, record, access, known, allowed)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 type credential struct {
 	name, what string
 	judge      func(text string, described *description.Cluster, bundle *machineconfig.Bundle, now time.Time) error
+	early      bool // it can be had before the cluster is there
 	get        func(context.Context) ([]byte, error)
 }
 
@@ -35,15 +36,35 @@ type keeper struct {
 // layers that come after it. What is there and opens the cluster stays. The function that it returns is called when the layers have
 // ended; it waits, and its error is nil where the platform is not up.
 func keepCredentials(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (ended func() error) {
-	k := &keeper{record: record, description: cluster.Description, access: access, credentials: []credential{
-		{secrets.AdminKubeconfig, "kubeconfig", adminconfig.JudgeKubeconfig, func(ctx context.Context) ([]byte, error) {
+	return keeperOf(cluster, record, access).start(ctx)
+}
+
+func keeperOf(cluster *run.Cluster, record *run.Record, access *run.Access) *keeper {
+	return &keeper{record: record, description: cluster.Description, access: access, credentials: []credential{
+		{secrets.AdminKubeconfig, "kubeconfig", adminconfig.JudgeKubeconfig, false, func(ctx context.Context) ([]byte, error) {
 			return adminconfig.Kubeconfig(ctx, cluster, access)
 		}},
-		{secrets.AdminTalosconfig, "talosconfig", adminconfig.JudgeTalosconfig, func(context.Context) ([]byte, error) {
+		{secrets.AdminTalosconfig, "talosconfig", adminconfig.JudgeTalosconfig, true, func(context.Context) ([]byte, error) {
 			return adminconfig.Talosconfig(cluster, access)
 		}},
 	}}
-	return k.start(ctx)
+}
+
+// ahead keeps what needs no machine before the first one is made, where this run has kept nothing yet: whether the identity may write, and
+// whether its changes wait for an approval, is told by no permission that it could look at, and would be found out when the cluster is up.
+func (k *keeper) ahead(ctx context.Context) error {
+	if k.access.Values.Kept() {
+		return nil
+	}
+	for _, credential := range k.credentials {
+		if !credential.early {
+			continue
+		}
+		if _, err := k.kept(ctx, credential); err != nil {
+			return fmt.Errorf("no machine was made, since the %s of cluster %s is not kept: %w", credential.what, k.description.Name, err)
+		}
+	}
+	return nil
 }
 
 func (k *keeper) start(ctx context.Context) (ended func() error) {

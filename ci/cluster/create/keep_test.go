@@ -34,6 +34,7 @@ func newKeeper(t *testing.T, kept map[string]string) *keeper {
 				}
 				return nil
 			},
+			name == "B",
 			func(context.Context) ([]byte, error) { return nil, errors.New("asked for " + name) }})
 	}
 	return k
@@ -96,5 +97,22 @@ func TestAnInterruptedRunSaysNothingOfCredentials(t *testing.T) {
 	interrupt()
 	if err := ended(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What can be had without a machine is kept before the first one, so that who may not write is told before anything is made.
+func TestWhatNeedsNoMachineIsKeptBeforeTheFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		kept map[string]string
+		want string
+	}{
+		"nothing is kept": {nil, "no machine was made, since the config B of cluster blue is not kept: asked for B"},
+		"it is well":      {map[string]string{"B": "well"}, ""},
+		"it is spoilt":    {map[string]string{"A": "well", "B": "spoilt"}, "no machine was made, since the config B of cluster blue is not kept: asked for B"},
+	} {
+		err := newKeeper(t, test.kept).ahead(t.Context())
+		if (err == nil) != (test.want == "") || err != nil && err.Error() != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -3,11 +3,15 @@
 package scenarios
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"tazlab.net/castle/ci/cluster/checks"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
+	"tazlab.net/castle/ci/test/tell"
 )
 
 // nothingWasMade fails the test where there is a machine, or a layer after the secrets was started.
@@ -60,5 +64,35 @@ func TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine(t *testing.T) {
 	w.nothingWasMade()
 	if w.infisical()["TALOS_SECRETS"] != "" {
 		t.Error("the machine secrets are kept before anybody has approved them")
+	}
+}
+
+// TestWhoMayNotKeepWhatOpensTheClusterMakesNone: where the PKI is there already, as after a cluster that was destroyed, nothing else would be
+// written before the cluster is up.
+func TestWhoMayNotKeepWhatOpensTheClusterMakesNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", justPlatform()...)
+	tell.Fault(t, "the PKI is in Infisical, and the machine identity may only read there")
+	pki, err := machineconfig.NewSecrets(w.cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := filepath.Join(w.live, "world.yaml")
+	data, err := os.ReadFile(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const username, life = "            GITOPS_USERNAME: flux\n", "          tokenTTL: 2h\n"
+	indented := strings.ReplaceAll(strings.TrimSpace(string(pki)), "\n", "\n              ")
+	readOnly := strings.NewReplacer(username, username+"            TALOS_SECRETS: |\n              "+indented+"\n", life, life+"          readOnly: true\n").Replace(string(data))
+	if err := os.WriteFile(seed, []byte(readOnly), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.on()
+	w.castle("create").failsWith("no machine was made, since the talosconfig of cluster sandbox is not kept", "You are not allowed to create on secrets",
+		"the permission to create secrets in this path", resumes)
+	w.nothingWasMade()
+	if w.infisical()["TALOS_SECRETS"] == "" {
+		t.Error("the PKI was not there")
 	}
 }

@@ -59,6 +59,9 @@ var clusters = []Story{
 	{"hidden-secrets", "each value that may not be read and each secret that may not be seen is named at once, with the permission that is needed, before the first machine; what is not needed may stay hidden", also(
 		in(scenarios, "TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine"),
 		in(secrets, "TestAllThatIsHiddenIsNamedAtOnceWithThePermissionThatIsNeeded", "TestWhatIsNotNeededMayStayHidden", "TestAPKIThatMayNotBeReadIsNotMadeAnew"))},
+	{"approval-policy", "a change that waits for an approval is not taken for done, and who may not keep what opens a cluster is told before the first machine", also(
+		in(scenarios, "TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine", "TestWhoMayNotKeepWhatOpensTheClusterMakesNone"),
+		in("cluster/create", "TestWhatNeedsNoMachineIsKeptBeforeTheFirst"), in(secrets, "TestAChangeThatWaitsForApprovalSaysWhoCanHelpAndIsGoneOnWithWhenApproved"))},
 	{"secret-exists", "created or updated, whichever it needs; other errors are not swallowed", also(
 		in(scenarios, "TestCredentialsAreKeptAgain"), in(secrets, "TestKeepWritesOnlyWhatDiffers", "TestOtherAnswersToKeepAreErrors"))},
 	{"no-infisical", "a cluster is made from SOPS files alone; a PKI that could not be kept is not made on the way",
