@@ -132,6 +132,52 @@ func TestAStateThatCouldNotBeWrittenIsKeptAndPutBack(t *testing.T) {
 	}
 }
 
+// A full disk cuts off the state that was to be written, and what is left of it elsewhere as well.
+func TestALocalStateThatWasCutOffGivesWayToItsNewestCopy(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		copies [][]byte
+		there  []byte
+		left   []byte // nil: nothing
+		want   string // "": no state
+		told   string
+	}{
+		{name: "empty, with a copy", copies: [][]byte{encrypted(1, "x"), encrypted(2, "x")}, there: []byte{}, want: string(encrypted(2, "x")), told: "the copy of 20260102T120100.000Z is in its place"},
+		{name: "cut, and its copy, too", copies: [][]byte{encrypted(1, "x"), encrypted(2, "x")[:40]}, there: encrypted(3, "x")[:40], want: string(encrypted(1, "x")), told: "the copy of 20260102T120000.000Z"},
+		{name: "without a copy", there: encrypted(3, "x")[:40], told: "has cut it off"},
+		{name: "left elsewhere, and later than its copy", copies: [][]byte{encrypted(2, "x")}, there: []byte{}, left: encrypted(3, "x"), want: string(encrypted(3, "x")), told: "an earlier run could not write it"},
+		{name: "left elsewhere, and cut there", copies: [][]byte{encrypted(2, "x")}, there: []byte{}, left: []byte{}, want: string(encrypted(2, "x")), told: "what an earlier run had kept of it cannot be read"},
+		{name: "as it should be", copies: [][]byte{encrypted(2, "x")}, there: encrypted(3, "x"), want: string(encrypted(3, "x"))},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := Store{Cluster: described(t, "{backend: local}"), Folder: t.TempDir()}
+			for i, data := range test.copies {
+				if err := s.vault().put(t.Context(), copyName(layers.Platform, noon.Add(time.Duration(i)*time.Minute).Format(copyTime)), data, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(t, s, test.there)
+			if test.left != nil {
+				unit := filepath.Join(t.TempDir(), ErroredFile)
+				if err := errors.Join(os.WriteFile(unit, test.left, 0o600), Rescue(unit, s.Folder, layers.Platform)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			did, err := s.PutBack(t.Context(), layers.Platform)
+			if err != nil || !strings.Contains(did, test.told) || (did == "") != (test.told == "") {
+				t.Errorf("%q, %v", did, err)
+			}
+			data, _, err := s.vault().get(t.Context(), nameOf(layers.Platform))
+			if test.want == "" && !errors.Is(err, fs.ErrNotExist) || string(data) != test.want {
+				t.Errorf("the state is %q, %v", data, err)
+			}
+			if again, err := s.PutBack(t.Context(), layers.Platform); err != nil || again != "" {
+				t.Errorf("once more: %q, %v", again, err)
+			}
+		})
+	}
+}
+
 func TestStatesThatAreTakenAwayAreCopiesAndAreNotPutBack(t *testing.T) {
 	each(t, func(t *testing.T, s Store) {
 		write(t, s, encrypted(3, "a"))

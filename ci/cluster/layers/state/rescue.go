@@ -1,12 +1,15 @@
 package state
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/renameio/v2"
 
@@ -41,9 +44,56 @@ func rescued(folder, layer string) string {
 	return filepath.Join(folder, rescuedFolder, layer+".tfstate")
 }
 
-// PutBack writes a state that an earlier run had to leave where it belongs, and tells what it did, "" where nothing was left. What cannot be
-// used, since a later state is there or since it was cut off itself, is set aside: the layers then take up what the world has.
+// PutBack mends a layer's state that an earlier run could not write, and tells what it did, "" where nothing was to be done: one that was cut
+// off gives way to its newest copy, and one that was left elsewhere is written where it belongs. What cannot be used, since a later state
+// is there or since it was cut off itself, is set aside: the layers then take up what the world has.
 func (s Store) PutBack(ctx context.Context, layer string) (did string, err error) {
+	replaced, err := s.replaceCut(ctx, layer)
+	if err != nil {
+		return replaced, fmt.Errorf("the state of layer %s was cut off: %w", layer, err)
+	}
+	did, err = s.putBackLeft(ctx, layer)
+	if replaced != "" && did != "" {
+		did = replaced + "; " + did
+	}
+	return cmp.Or(did, replaced), err
+}
+
+// replaceCut sets a state aside that is no JSON, and puts its newest copy in its place, where it has one that is. OpenTofu writes a local state in
+// place, so that a full disk or a power cut can leave the beginning of it, or nothing; a store of objects takes all or nothing. Source:
+// OpenTofu v1.12, internal/states/statemgr/filesystem.go.
+func (s Store) replaceCut(ctx context.Context, layer string) (did string, err error) {
+	if s.Bucket != nil {
+		return "", nil
+	}
+	file := folderVault(s.Folder).file(nameOf(layer))
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && json.Valid(data) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if did, err = setAside(file, "a full disk or a power cut has cut it off"); err != nil {
+		return "", err
+	}
+	copies, err := s.Copies(ctx, layer)
+	if err != nil {
+		return did, err
+	}
+	for _, at := range slices.Backward(copies) {
+		kept, err := s.copy(ctx, layer, at)
+		if err != nil {
+			return did, err
+		}
+		if json.Valid(kept) {
+			return fmt.Sprintf("%s, and the copy of %s is in its place", did, at), s.vault().put(ctx, nameOf(layer), kept, "")
+		}
+	}
+	return did, nil
+}
+
+func (s Store) putBackLeft(ctx context.Context, layer string) (did string, err error) {
 	left := rescued(s.Folder, layer)
 	data, err := os.ReadFile(left)
 	if errors.Is(err, fs.ErrNotExist) {
