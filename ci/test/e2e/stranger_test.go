@@ -50,6 +50,7 @@ func serveModule(t *testing.T, change func(clone string)) string {
 	remotes := t.TempDir()
 	clone := filepath.Join(remotes, "clone")
 	world.Git(t, remotes, "clone", "--quiet", root(t), clone)
+	world.Git(t, clone, "checkout", "--quiet", "-B", "main") // a working tree as CI has it stands on no branch, and a commit on none is not cloned
 	if text := localImages(t); text != "" {
 		write(t, filepath.Join(clone, localImagesFile), text)
 		world.Git(t, clone, "add", "--force", localImagesFile)

@@ -75,7 +75,8 @@ var clusters = []Story{
 		in(scenarios, "TestAStoragesLockIsWaitedForOrNamed")},
 	{"two-at-once", "the second is refused at once and told who holds the lock", in(scenarios, "TestCreateGoesOnAfterItWasKilledAndInterrupted")},
 	{"half-way", "the next call goes on, after any interruption at any instant of `create`, `destroy` or `nuclear-wipe`; [reliability.md](reliability.md)",
-		in(scenarios, "TestARunGoesOnAfterAnyInterruption", "TestCreateGoesOnAfterItWasKilledAndInterrupted", "TestDestroyRemovesWhatAKilledCreateLeft")},
+		also(in(scenarios, "TestARunGoesOnAfterAnyInterruption", "TestCreateGoesOnAfterItWasKilledAndInterrupted", "TestDestroyRemovesWhatAKilledCreateLeft"),
+			in("cluster/layers/state", "TestALocalStateThatWasCutOffGivesWayToItsNewestCopy"))},
 	{"proxmox-tls", "Proxmox is known by its CA or its fingerprint, also for the provider; another certificate is refused before anything is changed", also(
 		in(scenarios, "TestProxmoxIsTrustedByFingerprint"), in(layers, "TestOnlyProxmoxsProviderIsGivenProxmoxsAuthority"),
 		in(hypervisor, "TestProxmoxIsKnownByItsAuthorityOrByTheFingerprint"))},
