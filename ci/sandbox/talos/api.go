@@ -93,7 +93,7 @@ func (*api) ApplyConfiguration(ctx context.Context, in *machineapi.ApplyConfigur
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	mode := in.GetMode()
-	details := "Applied configuration without a reboot"
+	details, why := "Applied configuration without a reboot", ""
 	if current != nil {
 		needed := restart(current, wanted)
 		switch mode {
@@ -104,7 +104,7 @@ func (*api) ApplyConfiguration(ctx context.Context, in *machineapi.ApplyConfigur
 		case machineapi.ApplyConfigurationRequest_AUTO:
 			mode = machineapi.ApplyConfigurationRequest_NO_REBOOT
 			if needed != nil {
-				mode, details = machineapi.ApplyConfigurationRequest_REBOOT, "Applied configuration with a reboot: "+needed.Error()
+				mode, details, why = machineapi.ApplyConfigurationRequest_REBOOT, "Applied configuration with a reboot", ": "+needed.Error()
 			}
 		case machineapi.ApplyConfigurationRequest_REBOOT:
 			details = "Applied configuration with a reboot"
@@ -114,8 +114,8 @@ func (*api) ApplyConfiguration(ctx context.Context, in *machineapi.ApplyConfigur
 			return nil, status.Errorf(codes.Unimplemented, "the simulated machine has no mode %s", mode)
 		}
 	}
-	answer := &machineapi.ApplyConfigurationResponse{Messages: []*machineapi.ApplyConfiguration{{Mode: mode, ModeDetails: details}}}
-	if in.GetDryRun() {
+	answer := &machineapi.ApplyConfigurationResponse{Messages: []*machineapi.ApplyConfiguration{{Mode: mode, ModeDetails: details + why}}}
+	if in.GetDryRun() { // which does not say why (ApplyConfiguration in internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos 1.13)
 		difference, err := difference(current, wanted)
 		if err != nil {
 			return nil, err

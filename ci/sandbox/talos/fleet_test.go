@@ -406,6 +406,46 @@ func TestLabelsAndTaintsFollowTheConfigurationWithoutARestart(t *testing.T) {
 	}
 }
 
+// What Talos says holds what differs, which is what a caller must not hand on.
+func TestAChangeThatNeedsARestartIsToldAsTalosTellsIt(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(1)
+	c := y.at(1, y.admin)
+	changed := func(old, by string) []byte {
+		t.Helper()
+		data := y.config(1, machinetype.TypeControlPlane)
+		if !bytes.Contains(data, []byte(old)) {
+			t.Fatalf("there is no %q in the configuration", old)
+		}
+		return bytes.Replace(data, []byte(old), []byte(by), 1)
+	}
+	apply := func(data []byte, mode machineapi.ApplyConfigurationRequest_Mode, dry bool) (string, error) {
+		answer, err := c.ApplyConfiguration(t.Context(), &machineapi.ApplyConfigurationRequest{Data: data, Mode: mode, DryRun: dry})
+		if err != nil {
+			return "", err
+		}
+		return answer.GetMessages()[0].GetModeDetails(), nil
+	}
+	const (
+		auto = machineapi.ApplyConfigurationRequest_AUTO
+		now  = machineapi.ApplyConfigurationRequest_NO_REBOOT
+		why  = "this config change can't be applied in immediate mode\ndiff:\n--- a\n+++ b\n"
+	)
+	if _, err := apply(changed("port: 7445", "port: 7446"), now, false); err != nil { // KubePrism's
+		t.Errorf("a feature that needs no restart: %v", err)
+	}
+	token := changed("\n    token: ", "\n    token: another.")
+	if details, err := apply(token, auto, true); err != nil || !strings.HasPrefix(details, "Dry run summary:\nApplied configuration with a reboot (skipped in dry-run).\nConfig diff:\n\n--- a\n") {
+		t.Errorf("a dry run: %q, %v", details, err)
+	}
+	if _, err := apply(token, now, false); client.StatusCode(err) != codes.InvalidArgument || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "+    token: another.") {
+		t.Errorf("without a restart: %v", err)
+	}
+	if details, err := apply(token, auto, false); err != nil || !strings.HasPrefix(details, "Applied configuration with a reboot: "+why) {
+		t.Errorf("with a restart: %q, %v", details, err)
+	}
+}
+
 func TestASecondBootstrapIsRefusedByTheData(t *testing.T) {
 	y := newYard(t, 0)
 	y.cluster(3)
