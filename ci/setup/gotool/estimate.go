@@ -30,6 +30,8 @@ var roughMinutes = map[string]int{
 	"kubernetes":              8,
 	"versitygw":               4,
 	"cosign":                  8,
+	"talos":                   9,
+	"containerd":              3,
 }
 
 // Estimate says how long something that is not built yet will take.
