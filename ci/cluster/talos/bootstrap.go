@@ -62,7 +62,7 @@ func (f *founder) underWay(ctx context.Context, views []view) bool {
 		if called && i != f.chosen || !called && f.seen(n).fresh {
 			continue
 		}
-		requested, err := n.logged(ctx, requestedText)
+		requested, _, err := n.logged(ctx, requestedText)
 		switch {
 		case err != nil:
 			f.chosen = i
@@ -133,24 +133,29 @@ func (f *founder) call(at int, lost bool) {
 // requestedText is what Talos notes when it has stopped etcd in order to bootstrap it. The service's own history begins anew then.
 const requestedText = "service[etcd](Finished): Bootstrap requested"
 
-// logged tells whether a machine has noted a text since it started.
-func (n *node) logged(ctx context.Context, text string) (bool, error) {
+// wholeLog is a length below which a log of Talos has forgotten nothing. Each call to a machine is noted in it, so that a run which looks
+// often fills it in two minutes; then the oldest 64 KiB of the 1 MiB go at a time (circular.go in internal/app/machined/pkg/runtime/logging
+// of Talos 1.13).
+const wholeLog = 900 << 10
+
+// logged tells whether a machine's log has a text, and whether the log is whole since the machine started.
+func (n *node) logged(ctx context.Context, text string) (found, whole bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stream, err := n.client.Logs(ctx, constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, "machined", false, -1)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	var log strings.Builder
 	for {
 		part, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
-			return strings.Contains(log.String(), text), nil
+			return strings.Contains(log.String(), text), log.Len() < wholeLog, nil
 		case err != nil:
-			return false, err
+			return false, false, err
 		case part.GetMetadata().GetError() != "":
-			return false, errors.New(part.GetMetadata().GetError())
+			return false, false, errors.New(part.GetMetadata().GetError())
 		}
 		log.Write(part.GetBytes())
 	}

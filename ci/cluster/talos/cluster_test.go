@@ -194,15 +194,25 @@ func (w *world) dial() *talos.Access {
 	return access
 }
 
+// flood calls a machine until its log, which notes calls, holds nothing else, as some minutes of looking do.
+func (w *world) flood(ctx context.Context, name string) {
+	c, err := w.person(ctx, slices.IndexFunc(w.cluster.Nodes, func(node description.Node) bool { return node.Name == name }))
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	defer c.Close()
+	for range 2500 {
+		if _, err := c.ServiceList(ctx); err != nil {
+			return // the test is over
+		}
+	}
+}
+
 // disarm clears etcd's alarms, as talosctl does.
 func (w *world) disarm() {
 	w.t.Helper()
-	_, config, err := machineconfig.Configs(w.cluster, w.bundle)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	endpoint := net.JoinHostPort(w.cluster.Nodes[0].Address.String(), strconv.Itoa(int(w.port)))
-	c, err := client.New(w.t.Context(), client.WithConfig(config), client.WithEndpoints(endpoint))
+	c, err := w.person(w.t.Context(), 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -210,6 +220,16 @@ func (w *world) disarm() {
 	if _, err := c.EtcdAlarmDisarm(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// person is an administrator's client of node number i.
+func (w *world) person(ctx context.Context, i int) (*client.Client, error) {
+	_, config, err := machineconfig.Configs(w.cluster, w.bundle)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := net.JoinHostPort(w.cluster.Nodes[i].Address.String(), strconv.Itoa(int(w.port)))
+	return client.New(ctx, client.WithConfig(config), client.WithEndpoints(endpoint))
 }
 
 // eventually waits for something that follows from what was done.

@@ -32,8 +32,8 @@ func (f *founder) rejoin(ctx context.Context, views []view, quorum Quorum) error
 			continue
 		}
 		f.learners[n.Name] = time.Now()
-		if joins, err := n.logged(ctx, joinsText); joins || err != nil {
-			continue // Talos tries to make it a voter; or it is asked again
+		if joins, whole, err := n.logged(ctx, joinsText); joins || !whole || err != nil {
+			continue // Talos tries to make it a voter, or may; or it is asked again
 		}
 		// What else is on that partition may be alive where it was there before this run and pods run.
 		if !f.seen(n).fresh && f.cluster.TakesPods(n.Node) {

@@ -395,6 +395,45 @@ func TestALearnerThatWasCutJoinsAnew(t *testing.T) {
 	}
 }
 
+// Each call is noted in the log that says of a learner that Talos makes it a voter; what castle itself asks while it waits pushes that out.
+func TestALearnerIsLetBeWhoseLogHasForgottenThatItJoins(t *testing.T) {
+	p := homelab(t, 0)
+	p.Scale, p.Delays = 1, profile.Delays{EtcdPromote: 8 * time.Second}
+	w := newWorld(t, p)
+	w.cluster.Nodes = w.cluster.Nodes[:2]
+	w.powerOn()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	learner := make(chan string, 1)
+	var rejoined []string
+	options := w.options()
+	options.EtcdDeadline = time.Minute
+	options.Event = func(event talos.Event) {
+		for _, node := range w.cluster.Nodes {
+			if event.Step == talos.StepEtcd && strings.Contains(event.Cause, node.Name+" is still a learner") {
+				select {
+				case learner <- node.Name:
+				default:
+				}
+			}
+		}
+		if event.Step == talos.StepRejoin {
+			rejoined = append(rejoined, event.Node) // one goroutine does that
+		}
+	}
+	go func() {
+		select {
+		case name := <-learner:
+			w.flood(ctx, name)
+		case <-ctx.Done():
+		}
+	}()
+	report, err := talos.Up(t.Context(), w.cluster, w.bundle, options)
+	if err != nil || rejoined != nil || report.Quorum.Healthy() != 2 {
+		t.Errorf("%q joined anew, %s: %v", rejoined, report.Quorum, err)
+	}
+}
+
 func TestWhatJoinedIsWellRightAway(t *testing.T) {
 	p := homelab(t, 0)
 	p.Scale, p.Delays = 1, profile.Delays{EtcdHealth: time.Minute}

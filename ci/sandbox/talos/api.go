@@ -10,6 +10,7 @@ import (
 	"net"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -362,7 +363,7 @@ func (*api) List(in *machineapi.ListRequest, stream machineapi.MachineService_Li
 	m := target(stream.Context())
 	root := path.Clean("/" + in.GetRoot())
 	m.fleet.mu.Lock()
-	there := m.services[etcdID] != nil
+	there := m.services.has(etcdID)
 	full := m.fleet.state.disk(m.vm.ID).Etcd != nil
 	m.fleet.mu.Unlock()
 	if root != constants.EtcdDataPath || !there {
@@ -380,16 +381,16 @@ func (*api) List(in *machineapi.ListRequest, stream machineapi.MachineService_Li
 	return nil
 }
 
-// Logs knows one log, Talos's own, and in it what services did since the machine started.
+// Logs knows one log, Talos's own, and in it what services did, and who called, since the machine started.
 func (*api) Logs(in *machineapi.LogsRequest, stream machineapi.MachineService_LogsServer) error {
 	m := target(stream.Context())
 	if in.GetNamespace() != constants.SystemContainerdNamespace || in.GetId() != "machined" || in.GetFollow() || in.GetTailLines() >= 0 {
 		return status.Errorf(codes.Unknown, "the simulated machine has only the whole log of machined, as it is now")
 	}
 	m.fleet.mu.Lock()
-	log := m.services.log()
+	log := slices.Clone(m.services.text)
 	m.fleet.mu.Unlock()
-	return stream.Send(&common.Data{Bytes: []byte(log)})
+	return stream.Send(&common.Data{Bytes: log})
 }
 
 // Kubeconfig signs an administrator's kubeconfig with the cluster's authority.

@@ -94,7 +94,7 @@ func (m *machine) enroll(ctx context.Context, conf *settings) bool {
 			}
 			continue
 		}
-		f.change(func() { m.services.note(etcdID, joinsText) })
+		f.change(func() { m.services.note(joinsText) })
 		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin) {
 			return false
 		}

@@ -140,7 +140,7 @@ func (m *machine) server(config *tls.Config, maintenance bool) *grpc.Server {
 			if err != nil {
 				return nil, err
 			}
-			return m.route(ctx, request, handle, maintenance)
+			return m.route(ctx, info.FullMethod, request, handle, maintenance)
 		}),
 		grpc.StreamInterceptor(func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 			ctx, err := m.authorized(stream.Context(), info.FullMethod, maintenance)
@@ -150,6 +150,9 @@ func (m *machine) server(config *tls.Config, maintenance bool) *grpc.Server {
 			targets, err := m.targets(ctx, maintenance)
 			if err != nil {
 				return err
+			}
+			for _, target := range targets {
+				target.called(info.FullMethod)
 			}
 			if len(targets) != 1 {
 				return status.Error(codes.InvalidArgument, "the simulated machine streams from one node only")
@@ -206,10 +209,13 @@ func (r *routed) Context() context.Context { return r.ctx }
 
 // route makes a call on the machines that its metadata names, as talosctl --nodes does through any endpoint, and puts their answers
 // together.
-func (m *machine) route(ctx context.Context, request any, handle grpc.UnaryHandler, maintenance bool) (any, error) {
+func (m *machine) route(ctx context.Context, method string, request any, handle grpc.UnaryHandler, maintenance bool) (any, error) {
 	targets, err := m.targets(ctx, maintenance)
 	if err != nil {
 		return nil, err
+	}
+	for _, target := range targets {
+		target.called(method)
 	}
 	names, _ := metadata.FromIncomingContext(ctx)
 	if len(names.Get("nodes")) == 0 {
@@ -233,6 +239,13 @@ func (m *machine) route(ctx context.Context, request any, handle grpc.UnaryHandl
 		}
 	}
 	return all, nil
+}
+
+// called notes a call.
+func (m *machine) called(method string) {
+	m.fleet.mu.Lock()
+	defer m.fleet.mu.Unlock()
+	m.services.call(method)
 }
 
 // mark writes the node's name into every answer of a response.
