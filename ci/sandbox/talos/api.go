@@ -155,16 +155,13 @@ func difference(current, wanted *settings) (string, error) {
 	return text, err
 }
 
-// control refuses a call on a worker.
+// controlOnly refuses a call on a worker, and on a machine in maintenance mode, which is none either: CheckControlplane in
+// internal/app/internal/machinehelper/machinehelper.go of Talos 1.13.
 func (m *machine) controlOnly(what string) error {
-	switch conf := m.settings(); {
-	case conf == nil:
-		return status.Errorf(codes.Unimplemented, "machine type is not set, cannot use %s API", what)
-	case !conf.control:
+	if conf := m.settings(); conf == nil || !conf.control {
 		return status.Errorf(codes.Unimplemented, "%s is only available on control plane nodes", what)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // clockPatience is how long a bootstrap waits for the clock. It is not scaled: neither is the patience of who calls.
@@ -345,11 +342,13 @@ func (*api) EtcdRemoveMemberByID(ctx context.Context, in *machineapi.EtcdRemoveM
 		case cluster == nil || cluster.leader == 0:
 			err = notReached()
 		case cluster.member(in.GetMemberId()) == nil:
-			err = status.Error(codes.NotFound, "etcdserver: member not found")
+			err = status.Errorf(codes.NotFound, "failed to remove member %d: etcdserver: member not found", in.GetMemberId())
 		default:
-			if err = m.fleet.removable(cluster, in.GetMemberId()); err == nil {
-				m.fleet.leave(cluster, in.GetMemberId())
+			if refused := m.fleet.removable(cluster, in.GetMemberId()); refused != nil {
+				err = notRemoved("failed to remove member", in.GetMemberId(), refused)
+				return
 			}
+			m.fleet.leave(cluster, in.GetMemberId())
 		}
 	})
 	if err != nil {

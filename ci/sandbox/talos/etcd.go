@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -272,9 +273,14 @@ func (m *machine) votes() bool {
 }
 
 var (
-	errNotEnoughStarted = status.Error(codes.Unknown, "etcdserver: re-configuration failed due to not enough started members")
-	errUnhealthy        = status.Error(codes.Unknown, "etcdserver: unhealthy cluster")
+	errNotEnoughStarted = errors.New("etcdserver: re-configuration failed due to not enough started members")
+	errUnhealthy        = errors.New("etcdserver: unhealthy cluster")
 )
+
+// notRemoved is what Talos makes of it: RemoveMemberByMemberID in internal/pkg/etcd/etcd.go of Talos 1.13, and what its callers put before.
+func notRemoved(what string, id uint64, refused error) error {
+	return status.Errorf(codes.Unknown, "%s: failed to remove member %d: %v", what, id, refused)
+}
 
 // removable says why etcd does not let a member go, under the lock: mayRemoveMember in server/etcdserver/server.go of etcd 3.6.8,
 // whose strict check of reconfigurations Talos leaves on.
@@ -313,6 +319,7 @@ func (m *machine) leaveEtcd(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()
 	var refused error
+	var id uint64
 	f.until(ctx, func() bool {
 		cluster, me := m.own()
 		switch {
@@ -323,13 +330,17 @@ func (m *machine) leaveEtcd(ctx context.Context) error {
 		case cluster.leader == 0:
 			refused = notReached()
 		default:
-			if refused = f.removable(cluster, me.ID); refused == nil {
-				f.leave(cluster, me.ID)
+			id = me.ID
+			if refused = f.removable(cluster, id); refused == nil {
+				f.leave(cluster, id)
 			}
 		}
 		return refused != errUnhealthy
 	})
-	if refused != nil {
+	switch {
+	case errors.Is(refused, errUnhealthy), errors.Is(refused, errNotEnoughStarted):
+		return notRemoved("failed to leave cluster", id, refused)
+	case refused != nil:
 		return refused
 	}
 	f.change(func() {

@@ -311,7 +311,8 @@ func TestMaintenanceModeReadsAndTakesAConfigurationAndNothingElse(t *testing.T) 
 	if !slices.Equal(extensions, []string{"iscsi-tools", "schematic"}) {
 		t.Errorf("its extensions are %v", extensions)
 	}
-	if _, err := c.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{}); client.StatusCode(err) != codes.Unimplemented {
+	if _, err := c.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{}); client.StatusCode(err) != codes.Unimplemented ||
+		!strings.Contains(err.Error(), "member list is only available on control plane nodes") {
 		t.Errorf("member list: %v", err)
 	}
 	if _, err := c.ApplyConfiguration(ctx, &machineapi.ApplyConfigurationRequest{Data: []byte("machine: {}")}); client.StatusCode(err) != codes.InvalidArgument {
@@ -724,7 +725,7 @@ func TestEtcdLetsNoMemberGoThatItsQuorumNeeds(t *testing.T) {
 	if err := y.fleet.PowerOff(3); err != nil {
 		t.Fatal(err)
 	}
-	if err := remove("node-2"); err == nil || !strings.Contains(err.Error(), "etcdserver: unhealthy cluster") {
+	if err := remove("node-2"); err == nil || !strings.Contains(err.Error(), "failed to remove member: failed to remove member ") || !strings.Contains(err.Error(), "etcdserver: unhealthy cluster") {
 		t.Errorf("of two that run, one was taken out: %v", err)
 	}
 	if err := errors.Join(remove("node-3"), remove("node-2")); err != nil {
@@ -732,6 +733,14 @@ func TestEtcdLetsNoMemberGoThatItsQuorumNeeds(t *testing.T) {
 	}
 	if err := remove("node-1"); err == nil || !strings.Contains(err.Error(), "not enough started members") {
 		t.Errorf("the last member was taken out: %v", err)
+	}
+	err := y.at(1, y.admin).EtcdLeaveCluster(context.Background(), &machineapi.EtcdLeaveClusterRequest{})
+	if err == nil || !strings.Contains(err.Error(), "failed to leave cluster: failed to remove member ") || !strings.Contains(err.Error(), "not enough started members") {
+		t.Errorf("the last member left: %v", err)
+	}
+	err = y.at(1, y.admin).EtcdRemoveMemberByID(context.Background(), &machineapi.EtcdRemoveMemberByIDRequest{MemberId: 1})
+	if client.StatusCode(err) != codes.NotFound || !strings.Contains(err.Error(), "failed to remove member 1: etcdserver: member not found") {
+		t.Errorf("nobody was taken out: %v", err)
 	}
 }
 
