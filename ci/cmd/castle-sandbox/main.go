@@ -34,7 +34,7 @@ func main() {
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{Use: "castle-sandbox", Short: "Run the proving ground", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(newServeCommand(), newMixCommand(), newFurnishCommand())
+	root.AddCommand(newServeCommand(), newMixCommand(), newFurnishCommand(), newNodesCommand())
 	return root
 }
 

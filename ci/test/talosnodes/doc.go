@@ -1,0 +1,3 @@
+// Package talosnodes has no code. Its tests are one list of what machines that run Talos do, played twice: against the simulator, as every
+// unit test is, and against real nodes where `make drill-talos` asks for them. Where the two differ, docs/proving-ground.md says so.
+package talosnodes
