@@ -83,6 +83,36 @@ func TestKubernetesIsBuiltWithItsOwnStagingModules(t *testing.T) {
 	}
 }
 
+// Real nodes run the Talos that configurations are made for, with the containerd that it is built with.
+func TestRealNodesAreOfOneTalos(t *testing.T) {
+	talos, err := Load("talos")
+	if err != nil {
+		t.Fatal(err)
+	}
+	containerd, err := Load("containerd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := recipes.ReadFile("recipes/talos/go.mod.in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machinery := talos.Module + "/pkg/machinery " + talos.Version
+	for what, c := range map[string]struct{ mod, want string }{
+		"the recipe's containerd": {string(built), containerd.Module + " " + containerd.Version},
+		"the recipe's machinery":  {string(built), machinery},
+		"castle's machinery":      {string(own), machinery},
+	} {
+		if !regexp.MustCompile(`(?m)^\s` + regexp.QuoteMeta(c.want) + `( //.*)?$`).MatchString(c.mod) {
+			t.Errorf("%s is not %s", what, c.want)
+		}
+	}
+}
+
 func TestAnUnknownRecipeNamesTheKnownOnes(t *testing.T) {
 	_, err := Load("nonesuch")
 	if err == nil || !strings.Contains(err.Error(), "dagger") {
