@@ -28,7 +28,7 @@ func Missing() error {
 		lacks = append(lacks, errors.New("runc: apt-get install --no-install-recommends runc"))
 	}
 	if others, err := interfaces(); err != nil || len(others) > 0 {
-		lacks = append(lacks, errors.Join(err, fmt.Errorf("namespaces of its own (this one has the network interfaces %q): put `%s` before the command", others, Unshare)))
+		lacks = append(lacks, errors.Join(err, fmt.Errorf("namespaces of its own (this one has %d network interfaces): put `%s` before the command", len(others), Unshare)))
 	}
 	if len(lacks) > 0 {
 		return fmt.Errorf("real Talos nodes need what is not here: %w", errors.Join(lacks...))

@@ -181,13 +181,37 @@ func (w *World) system() string          { return w.path("system") }
 // controllers are those that containers of nodes are limited by.
 var controllers = []string{"cpu", "cpuset", "io", "memory", "pids"}
 
+// groups are the control groups of worlds.
+const groups = "castle-nodes-*"
+
+// abandoned is the age from which the group of a world without any process is nobody's: longer than a world takes to start its first node.
+const abandoned = time.Hour
+
+// sweep removes the groups of worlds that were killed.
+func sweep(pattern string, now time.Time) {
+	all, err := filepath.Glob(pattern)
+	if err != nil {
+		return // the pattern is ours
+	}
+	for _, group := range all {
+		events, err := os.ReadFile(filepath.Join(group, "cgroup.events"))
+		if err != nil || !strings.Contains(string(events), "populated 0\n") {
+			continue
+		}
+		if about, err := os.Stat(group); err == nil && now.Sub(about.ModTime()) > abandoned {
+			_ = removeGroup(group) // or the next world does
+		}
+	}
+}
+
 // makeGroup is the control group of all nodes.
 func (w *World) makeGroup() error {
 	mounted, err := cgroups()
 	if err != nil {
 		return err
 	}
-	if w.cgroup, err = os.MkdirTemp(mounted, "castle-nodes-"); err != nil {
+	sweep(filepath.Join(mounted, groups), time.Now())
+	if w.cgroup, err = os.MkdirTemp(mounted, groups); err != nil {
 		return err
 	}
 	w.onClose(func() { _ = removeGroup(w.cgroup) })

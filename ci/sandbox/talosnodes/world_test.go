@@ -4,12 +4,15 @@ package talosnodes
 
 import (
 	"archive/tar"
+	"errors"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/miekg/dns"
@@ -107,5 +110,28 @@ func TestAMachineKeepsItsHardwareAddress(t *testing.T) {
 	}
 	if hardwareAddress(one).String() == hardwareAddress(two).String() {
 		t.Error("two have the same")
+	}
+}
+
+func TestTheGroupsOfAKilledWorldAreRemovedLater(t *testing.T) {
+	mounted, err := cgroups()
+	if err != nil {
+		t.Skipf("NOT RUN: %v", err)
+	}
+	group, err := os.MkdirTemp(mounted, "castle-test-*")
+	if err != nil {
+		t.Skipf("NOT RUN: no control group can be made: %v", err)
+	}
+	t.Cleanup(func() { _ = removeGroup(group) })
+	if err := os.MkdirAll(filepath.Join(group, "yard-cp-1", "init"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sweep(group, time.Now())
+	if _, err := os.Stat(group); err != nil {
+		t.Errorf("a world that may start its first node yet lost its group: %v", err)
+	}
+	sweep(group, time.Now().Add(2*abandoned))
+	if _, err := os.Stat(group); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there still: %v", err)
 	}
 }
