@@ -62,7 +62,8 @@ func (f *founder) underWay(ctx context.Context, views []view) bool {
 		if called && i != f.chosen || !called && f.seen(n).fresh {
 			continue
 		}
-		requested, _, err := n.logged(ctx, requestedText)
+		requested, whole, err := n.logged(ctx, requestedText)
+		requested = requested || !whole && views[i].anew // the note may have been pushed out of the log
 		switch {
 		case err != nil:
 			f.chosen = i

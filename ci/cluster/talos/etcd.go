@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
@@ -99,6 +100,7 @@ type view struct {
 	err     error  // the machine did not answer
 	state   string // of the etcd service, "Preparing" or "Running"; "" before the machine has started services
 	mark    string // changes with every change of the service
+	anew    bool   // the service was begun anew after the machine's start, as by a bootstrap
 	data    dataDir
 	members []*machine.EtcdMember
 	status  *machine.EtcdMemberStatus
@@ -137,13 +139,18 @@ func (n *node) etcd(ctx context.Context, alone bool) (v view) {
 		v.err = fmt.Errorf("%s: %w", n.Name, err)
 		return v
 	}
+	begun := map[string]time.Time{}
 	for _, message := range response.GetMessages() {
 		for _, service := range message.GetServices() {
+			if events := service.GetEvents().GetEvents(); len(events) > 0 {
+				begun[service.GetId()] = events[0].GetTs().AsTime()
+			}
 			if service.GetId() == etcdService {
 				v.state, v.mark = service.GetState(), mark(service)
 			}
 		}
 	}
+	v.anew = begunAnew(begun)
 	switch v.state {
 	case "":
 	case running:
@@ -195,6 +202,15 @@ func (n *node) dataDir(ctx context.Context) dataDir {
 			seen = dataFull
 		}
 	}
+}
+
+// begunAnew tells by when services were begun whether etcd was once more. Talos begins it and trustd in the same moment of a machine's start,
+// and loads it anew where it is bootstrapped, a second after that at the earliest on real nodes (StartAllServices in
+// internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_sequencer_tasks.go and BootstrapEtcd in internal/app/machined/pkg/system/services/etcd.go
+// of Talos 1.13).
+func begunAnew(begun map[string]time.Time) bool {
+	etcd, trustd := begun[etcdService], begun["trustd"]
+	return !etcd.IsZero() && !trustd.IsZero() && etcd.Sub(trustd) > 500*time.Millisecond
 }
 
 func mark(service *machine.ServiceInfo) string {

@@ -166,29 +166,48 @@ func TestAControlPlaneThatComesLateJoinsTheOthers(t *testing.T) {
 
 // The first run is killed between the call and its effect, and has called another control plane than this one would.
 func TestABootstrapOfAnEarlierRunIsWaitedFor(t *testing.T) {
-	p := homelab(t, 0)
-	p.Scale = 1
-	p.Delays = profile.Delays{Bootstrap: 1500 * time.Millisecond}
-	w := newWorld(t, p)
-	w.powerOn()
-	other := *w.cluster
-	other.Nodes = slices.Clone(w.cluster.Nodes)
-	other.Nodes[0], other.Nodes[2] = other.Nodes[2], other.Nodes[0]
-	ctx, kill := context.WithCancel(context.Background())
-	options := w.options()
-	called := ""
-	options.Event = func(event talos.Event) {
-		if event.Step == talos.StepBootstrap && event.Phase == talos.PhaseEnd {
-			called = event.Node
-			kill()
-		}
-	}
-	if _, err := talos.Up(ctx, &other, w.bundle, options); !errors.Is(err, context.Canceled) || called == "" {
-		t.Fatalf("%q was called: %v", called, err)
-	}
-	report, _ := w.mustCreate()
-	if report.Bootstraps != 0 || report.Quorum.Healthy() != 3 {
-		t.Errorf("%d more bootstraps: %s", report.Bootstraps, report.Quorum)
+	for name, c := range map[string]struct {
+		takes    time.Duration
+		forgets  bool // what the machine noted of it
+		deadline time.Duration
+	}{
+		"it is noted":              {takes: 1500 * time.Millisecond, deadline: 3 * time.Second},
+		"the log has forgotten it": {takes: 12 * time.Second, forgets: true, deadline: 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := homelab(t, 0)
+			p.Scale = 1
+			p.Delays = profile.Delays{Bootstrap: c.takes}
+			w := newWorld(t, p)
+			w.powerOn()
+			other := *w.cluster
+			other.Nodes = slices.Clone(w.cluster.Nodes)
+			other.Nodes[0], other.Nodes[2] = other.Nodes[2], other.Nodes[0]
+			ctx, kill := context.WithCancel(context.Background())
+			options := w.options()
+			called := ""
+			options.Event = func(event talos.Event) {
+				if event.Step == talos.StepBootstrap && event.Phase == talos.PhaseStart {
+					time.Sleep(time.Second) // as long as a machine takes to start its container runtime before
+				}
+				if event.Step == talos.StepBootstrap && event.Phase == talos.PhaseEnd {
+					called = event.Node
+					kill()
+				}
+			}
+			if _, err := talos.Up(ctx, &other, w.bundle, options); !errors.Is(err, context.Canceled) || called == "" {
+				t.Fatalf("%q was called: %v", called, err)
+			}
+			if c.forgets {
+				w.flood(t.Context(), called)
+			}
+			options = w.options()
+			options.EtcdDeadline = c.deadline
+			report, err := talos.Up(t.Context(), w.cluster, w.bundle, options)
+			if err != nil || report.Bootstraps != 0 || report.Quorum.Healthy() != 3 {
+				t.Errorf("%d more bootstraps, %s: %v", report.Bootstraps, report.Quorum, err)
+			}
+		})
 	}
 }
 

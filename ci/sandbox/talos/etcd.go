@@ -147,8 +147,11 @@ func (m *machine) end(ctx context.Context) bool {
 func (m *machine) found(ctx context.Context, conf *settings) bool {
 	f := m.fleet
 	for {
-		f.change(func() { m.bootstrap = false })
-		m.report("Preparing", "Running pre state")
+		f.change(func() {
+			m.bootstrap = false
+			m.services.anew(etcdID)
+			m.services.set(etcdID, "Preparing", "Running pre state")
+		})
 		bootstrap, cancel := context.WithTimeout(ctx, max(f.Profile.Scaled(f.Profile.Delays.Bootstrap), time.Nanosecond))
 		again := f.until(bootstrap, func() bool { return m.bootstrap })
 		cancel()

@@ -44,6 +44,10 @@ func (s *services) set(id, state, message string) {
 	s.note(fmt.Sprintf("service[%s](%s): %s", id, state, message))
 }
 
+// anew forgets a service's history, as Talos does where it loads another one in its place (BootstrapEtcd in
+// internal/app/machined/pkg/system/services/etcd.go of Talos 1.13).
+func (s *services) anew(id string) { delete(s.known, id) }
+
 // has tells whether a service was started.
 func (s *services) has(id string) bool { return s.known[id] != nil }
 

@@ -40,7 +40,7 @@ func newSimulated(t *testing.T) *yard {
 	}
 	p.Delays.EtcdPromote *= 4 // so that a learner is one for long enough to be seen on a busy machine
 	s := &simulated{}
-	s.yard = newYard(t, s, cluster, time.Minute)
+	s.yard = newYard(t, s, cluster, 30*time.Second)
 	port, err := net.Listen("tcp", net.JoinHostPort(cluster.Nodes[0].Address.String(), "0"))
 	if err != nil {
 		t.Fatal(err)
