@@ -62,6 +62,7 @@ type machine struct {
 	refuses   bool      // its API server restarts
 	control   bool      // the world runs its control plane
 	wiped     bool      // it was reset, and has yet to restart
+	ending    bool      // it restarts or switches itself off, in order
 }
 
 func newMachine(f *Fleet, vm VM, template Template) *machine {
@@ -221,7 +222,7 @@ func (m *machine) operate(conf *settings, rest time.Duration) command {
 	}
 	f.change(func() {
 		m.live, m.conf = address, conf
-		m.synced, m.bootstrap, m.stopping, m.stopped = false, false, false, false
+		m.synced, m.bootstrap, m.stopping, m.stopped, m.ending = false, false, false, false, false
 		m.services.set("machined", "Running", "Service started as goroutine")
 		m.services.set("apid", "Running", "Health check successful")
 	})
@@ -232,6 +233,7 @@ func (m *machine) operate(conf *settings, rest time.Duration) command {
 	next := commandNone
 	select {
 	case next = <-m.commands:
+		f.change(func() { m.ending = true })
 		quit(server, listener)
 	case <-ctx.Done():
 	}

@@ -46,7 +46,7 @@ func (f *Fleet) keepVIP() {
 		f.until(f.ctx, func() bool { return holder.refuses || !slices.Contains(f.candidates(), holder) })
 		f.change(func() {
 			f.holder = nil
-			if holder.ctx.Err() == nil {
+			if holder.ending || holder.ctx.Err() == nil {
 				f.release(holder.vm.ID)
 			}
 		})
@@ -117,7 +117,7 @@ func bit(b bool) int {
 func (f *Fleet) candidates() []*machine {
 	var all []*machine
 	for _, m := range f.machines {
-		if m.conf != nil && m.conf.vip.IsValid() && m.votes() {
+		if m.conf != nil && m.conf.vip.IsValid() && m.votes() && !m.ending {
 			all = append(all, m)
 		}
 	}
