@@ -21,6 +21,12 @@ func (f *founder) rejoin(ctx context.Context, views []view, quorum Quorum) error
 	for i, v := range views {
 		n := f.nodes[i]
 		member := quorum.at(n.Address)
+		if v.pulls() && member != nil && member.unstarted() {
+			if err := f.dismiss(ctx, n, *member); err != nil {
+				return err
+			}
+			continue
+		}
 		if !v.status.GetIsLearner() || v.status.GetLeader() == 0 || member == nil || member.ID != v.status.GetMemberId() {
 			delete(f.learners, n.Name)
 			continue
@@ -48,6 +54,31 @@ func (f *founder) rejoin(ctx context.Context, views []view, quorum Quorum) error
 		delete(f.learners, n.Name)
 	}
 	return nil
+}
+
+// unstarted tells of a member that never ran: a machine tells etcd its name when it does.
+func (m Member) unstarted() bool { return m.Learner && m.Name == "" }
+
+// dismiss takes out a member whose machine was cut after it had told etcd of itself and before it held any data. Such a machine waits to join
+// for good, since its address is taken, and Talos takes only a member of its own name for its own (addMember, as above); nobody else gets
+// in meanwhile. It joins by itself then.
+func (f *founder) dismiss(ctx context.Context, n *node, member Member) error {
+	since, known := f.learners[n.Name]
+	switch {
+	case !known:
+		f.learners[n.Name] = time.Now()
+		return nil
+	case time.Since(since) < f.options.LearnerGrace: // it starts etcd within a moment
+		return nil
+	}
+	delete(f.learners, n.Name)
+	s := f.begin(StepRejoin, n.Name)
+	s.waiting(n.Name + " was cut before its etcd started, and joins anew")
+	if err := f.RemoveMember(ctx, member); err != nil {
+		return s.end("", err)
+	}
+	f.moved = time.Now()
+	return s.end(ResultOK, nil)
 }
 
 // anew takes a learner out of etcd, and its data off its machine, which restarts.

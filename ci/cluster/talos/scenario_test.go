@@ -382,35 +382,43 @@ func TestACompleteClusterComesBackAfterAPowerCut(t *testing.T) {
 }
 
 func TestALearnerThatWasCutJoinsAnew(t *testing.T) {
-	p := homelab(t, 0)
-	p.Scale, p.Delays = 1, profile.Delays{EtcdPromote: 2 * time.Second}
-	w := newWorld(t, p)
-	w.powerOn()
-	ctx, kill := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = talos.Up(ctx, w.cluster, w.bundle, w.options()) // it is killed
-	}()
-	access := w.dial()
-	learners := func() int {
-		quorum, _ := access.EtcdQuorum(t.Context()) // who does not answer yet is asked again
-		n := 0
-		for _, member := range quorum.Members {
-			if member.Learner {
-				n++
+	for name, c := range map[string]struct {
+		delays profile.Delays
+		ran    bool // its etcd, which tells the others its name
+	}{
+		"its etcd ran":             {profile.Delays{EtcdPromote: 2 * time.Second}, true},
+		"its etcd had not started": {profile.Delays{EtcdJoin: 3 * time.Second}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := homelab(t, 0)
+			p.Scale, p.Delays = 1, c.delays
+			w := newWorld(t, p)
+			w.powerOn()
+			ctx, kill := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = talos.Up(ctx, w.cluster, w.bundle, w.options()) // it is killed
+			}()
+			access := w.dial()
+			w.eventually("a learner", func() bool {
+				quorum, _ := access.EtcdQuorum(t.Context()) // who does not answer yet is asked again
+				return slices.ContainsFunc(quorum.Members, func(member talos.Member) bool { return member.Learner && (member.Name != "") == c.ran })
+			})
+			kill()
+			<-ended
+			tell.Fault(t, "a power cut while a control plane is a learner of etcd, and %s", name)
+			w.restart()
+			options := w.options()
+			options.EtcdDeadline, options.LearnerGrace = 15*time.Second, 3*time.Second // longer than its etcd takes to start
+			report, err := talos.Up(t.Context(), w.cluster, w.bundle, options)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		return n
-	}
-	w.eventually("a learner", func() bool { return learners() == 1 })
-	kill()
-	<-ended
-	tell.Fault(t, "a power cut while a control plane is a learner of etcd")
-	w.restart()
-	report, _ := w.mustCreate()
-	if report.Quorum.Healthy() != 3 || len(report.Quorum.Members) != 3 || report.Bootstraps != 0 {
-		t.Errorf("%d bootstraps: %s", report.Bootstraps, report.Quorum)
+			if report.Quorum.Healthy() != 3 || len(report.Quorum.Members) != 3 || report.Bootstraps != 0 {
+				t.Errorf("%d bootstraps: %s", report.Bootstraps, report.Quorum)
+			}
+		})
 	}
 }
 

@@ -96,25 +96,33 @@ func (m *machine) enroll(ctx context.Context, conf *settings) bool {
 			continue
 		}
 		f.change(func() { m.services.note(joinsText) })
-		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin) {
+		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin*2/3) {
 			return false
 		}
-		joined := false
+		var me *member
 		f.change(func() {
 			if cluster = f.open(conf, m.live); cluster == nil {
 				return // its quorum went meanwhile
 			}
 			// A machine whose disk is empty takes a member of its own name out before it joins, as Talos does.
 			cluster.Members = slices.DeleteFunc(cluster.Members, func(old *member) bool { return old.Name == conf.hostname })
-			me := &member{ID: random(), Name: conf.hostname, Address: m.live, Learner: true}
+			me = &member{ID: random(), Address: m.live, Learner: true} // its name comes with its etcd
 			cluster.Members = append(cluster.Members, me)
+			f.keep()
+		})
+		if me == nil {
+			continue
+		}
+		// A machine that is cut here has no data, and an address that is taken.
+		if !f.sleep(ctx, f.Profile.Delays.EtcdJoin/3) {
+			return false
+		}
+		f.change(func() {
+			me.Name = conf.hostname
 			f.state.disk(m.vm.ID).Etcd = &dataDir{Cluster: cluster.ID, Member: me.ID}
 			f.keep()
-			joined = true
 		})
-		if joined {
-			return true
-		}
+		return true
 	}
 }
 

@@ -40,6 +40,7 @@ var scenarios = []struct {
 	{"a member leaves", leave, false},
 	{"a blank machine takes its place", replaced, false},
 	{"a learner that was cut stays one, and keeps its place", cutLearner, false},
+	{"a machine that was cut before its etcd started joins anew", cutBefore, false},
 	{"etcd lets no member go that its quorum needs", needed, false},
 }
 
@@ -431,21 +432,22 @@ func needed(t *testing.T, y *yard) {
 	}
 }
 
-// learner is etcd's member of a node while it is one.
-func learner(access *talos.Access, t *testing.T, of description.Node) (talos.Member, error) {
+// learner is etcd's member of a node while it is one; its etcd has told the others its name where it ran.
+func learner(access *talos.Access, t *testing.T, of description.Node, ran bool) (talos.Member, error) {
 	seen, err := access.EtcdQuorum(t.Context())
 	for _, member := range seen.Members {
-		if member.Node == of.Name && member.Learner {
+		if member.Node == of.Name && member.Learner && (member.Name != "") == ran {
 			return member, nil
 		}
 	}
-	return talos.Member{}, errors.Join(err, fmt.Errorf("%s is no learner: %s", of.Name, seen))
+	return talos.Member{}, errors.Join(err, fmt.Errorf("%s is no such learner: %s", of.Name, seen))
 }
 
-// cutLearner is what create has a machine join anew for. That it wipes a partition is beyond container mode, and so done by hand here.
-func cutLearner(t *testing.T, y *yard) {
+// join has a blank machine join, of whose name there is a member still, and cuts its power when it is a learner.
+func (y *yard) join(t *testing.T, ran bool) {
+	t.Helper()
 	access := y.access(t)
-	if err := errors.Join(y.wipe(y.gone()), y.start(y.gone())); err != nil { // its name is in etcd still
+	if err := errors.Join(y.wipe(y.gone()), y.start(y.gone())); err != nil {
 		t.Fatal(err)
 	}
 	ctx, kill := context.WithCancel(t.Context())
@@ -455,7 +457,7 @@ func cutLearner(t *testing.T, y *yard) {
 		_, _ = talos.Up(ctx, y.cluster, y.bundle, y.options()) // it is killed
 	}()
 	y.eventually(t, "a learner", func() error {
-		_, err := learner(access, t, y.gone())
+		_, err := learner(access, t, y.gone(), ran)
 		return err
 	})
 	kill()
@@ -463,16 +465,30 @@ func cutLearner(t *testing.T, y *yard) {
 	if err := errors.Join(y.cut(y.gone()), y.start(y.gone())); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// cutBefore is the second between a machine's word to etcd and its own etcd's start.
+func cutBefore(t *testing.T, y *yard) {
+	y.join(t, false)
+	if report := y.up(t); report.Bootstraps != 0 || !report.Quorum.Complete() {
+		t.Errorf("%+v", report)
+	}
+}
+
+// cutLearner is what create has a machine join anew for. That it wipes a partition is beyond container mode, and so done by hand here.
+func cutLearner(t *testing.T, y *yard) {
+	y.join(t, true)
+	access := y.access(t)
 	y.eventually(t, "it answers", func() error {
 		_, err := y.person(t, y.gone().Address).EtcdStatus(call(t))
 		return err
 	})
 	for began := time.Now(); time.Since(began) < y.lasts/8; time.Sleep(y.lasts / 200) {
-		if _, err := learner(access, t, y.gone()); err != nil {
+		if _, err := learner(access, t, y.gone(), true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	member, err := learner(access, t, y.gone())
+	member, err := learner(access, t, y.gone(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ func newSimulated(t *testing.T) *yard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Delays.EtcdPromote *= 4 // so that a learner is one for long enough to be seen on a busy machine
+	// So that a learner is one, and has yet to start its etcd, for long enough to be seen on a busy machine.
+	p.Delays.EtcdPromote, p.Delays.EtcdJoin = 4*p.Delays.EtcdPromote, 20*p.Delays.EtcdJoin
 	s := &simulated{}
 	s.yard = newYard(t, s, cluster, 30*time.Second)
 	port, err := net.Listen("tcp", net.JoinHostPort(cluster.Nodes[0].Address.String(), "0"))
@@ -81,7 +82,7 @@ func (s *simulated) stop(t *testing.T, node description.Node) (off func() error)
 
 func (s *simulated) options() talos.Options {
 	return talos.Options{Port: int(s.free), Poll: 50 * time.Millisecond, EtcdDeadline: 30 * time.Second, NodeDeadline: 30 * time.Second,
-		NoopGrace: time.Second, LearnerGrace: 5 * time.Second}
+		NoopGrace: time.Second, LearnerGrace: 3 * time.Second}
 }
 
 func (s *simulated) holder(*testing.T) string {
