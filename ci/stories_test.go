@@ -19,7 +19,7 @@ var looked = map[string]string{
 	"webhook-late": "`waiting for …`", "webhook-lies": "`waiting for …`", "wait-on-nothing": "`waiting for …`", "bootstrap-noop": "`waiting for …`",
 	"vip-flaps": "`waiting for …`", "slow-uplink": "`waiting for …`", "apiserver-restarts": "`waiting for …`", "flux-needs-secret": "`waiting for …`: a GitRepository",
 	"ghosts": "`… remembers another cluster: …`", "false-ghost": "`… was configured before", "etcd-alarm": "`etcd … raised the alarm …`",
-	"time-late": "–", "bootstrap-slow": "–", "lost-learner": "–", "slow-etcd": "`… is no healthy member of etcd and has not got further …`",
+	"time-late": "–", "bootstrap-slow": "–", "lost-learner": "–", "slow-learner": "–", "forgotten-bootstrap": "–", "slow-etcd": "`… is no healthy member of etcd and has not got further …`",
 	"dhcp-drift": "`… does not answer at its declared address …", "wrong-template": "`… was cloned from a template",
 	"cidr-nonsense": "lines as `cluster.yaml:20: …`", "patched": "lines as `cluster.yaml:20: …`", "own-network": "lines as `cluster.yaml:20: …`",
 	"infisical-moods": "`layer … failed: …`", "proxmox-moods": "`layer … failed: …`", "storage-lock": "`layer … failed: …`",

@@ -31,6 +31,9 @@ var clusters = []Story{
 	{"slow-etcd", "an etcd whose image is still pulled is waited for as long as anything goes on, told as that, and never taken for another cluster's",
 		in(talos, "TestAnImageThatIsPulledSlowlyIsNoGhost")},
 	{"lost-learner", "a control plane that was cut while it joined etcd joins anew, so that the others get in", in(talos, "TestALearnerThatWasCutJoinsAnew")},
+	{"slow-learner", "a control plane that is slow to become a voter is let be, though Talos's log has forgotten that it joins",
+		in(talos, "TestALearnerIsLetBeWhoseLogHasForgottenThatItJoins")},
+	{"forgotten-bootstrap", "a bootstrap of a run that was killed is waited for, though Talos's log has forgotten it", in(talos, "TestABootstrapOfAnEarlierRunIsWaitedFor")},
 	{"vip-flaps", "eight answers in a row before the gate opens", also(in(scenarios, whole), in(gates, "TestAnAddressThatAnswersOnceIsNotSteady"))},
 	{"apiserver-restarts", "the gate holds until the virtual IP is steady and the API server of each control plane answers", also(
 		in(scenarios, "TestTheGateHoldsUntilEachAPIServerAnswers"), in(gates, "TestTheAPIServerOfEachControlPlaneIsWaitedFor"))},
