@@ -64,8 +64,13 @@ func serveModule(t *testing.T, change func(clone string)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The engine leaves the port out of a module's address.
-	listener, err := net.Listen("tcp", "127.0.0.77:80")
+	// The engine leaves the port out of a module's address, so that another run of these tests needs another address.
+	var listener net.Listener
+	for last := 77; last < 100; last++ {
+		if listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.%d:80", last)); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
