@@ -5,6 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 castle=$1 cache=$(realpath "$2")
 shift 2
+if [ "$(uname)" != Linux ] || [ "$(id -u)" != 0 ]; then
+	echo "real Talos nodes need Linux and root: run this target with sudo, or in a container with all capabilities" >&2
+	exit 1
+fi
 made=$(scripts/setup-talos.sh "$castle" "$cache")
 export CASTLE_TALOS_NODES=${made//$'\n'/:}
 export GOFLAGS="${GOFLAGS:-} -trimpath -gcflags=all=-dwarf=false -ldflags=-w"
