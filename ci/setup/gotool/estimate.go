@@ -30,7 +30,7 @@ var roughMinutes = map[string]int{
 	"kubernetes":              8,
 	"versitygw":               4,
 	"cosign":                  8,
-	"talos":                   9,
+	"talos":                   6,
 	"containerd":              3,
 }
 
