@@ -33,7 +33,7 @@ type Delays struct {
 	Reboot           time.Duration // from the reboot to the configured Talos API
 	Bootstrap        time.Duration // from the bootstrap call to the first healthy etcd member
 	EtcdJoin         time.Duration // from etcd's start on a further control plane to a learner, of which etcd lets in one at a time
-	EtcdPromote      time.Duration // from there to a voter: Talos tries every 15 s, first when the learner cannot be one yet
+	EtcdPromote      time.Duration // from there to a voter: Talos's first try, when the learner cannot be one yet, takes 30 s, and the next comes 15 s later
 	EtcdHealth       time.Duration // from there until etcd's health check has looked again
 	ControlPlane     time.Duration // from etcd's quorum to static pods running, before the API server's own start
 	VIP              time.Duration // from quorum, or the end of a holder, to the address being held
@@ -70,7 +70,7 @@ func Homelab() Delays {
 		VMClone: 15 * time.Second, VMConfig: time.Second, VMStart: 2 * time.Second,
 		VMStop: 3 * time.Second, VMDelete: 4 * time.Second,
 		Boot: 18 * time.Second, Configure: 8 * time.Second, Install: 28 * time.Second, Reboot: 22 * time.Second,
-		Bootstrap: 8 * time.Second, EtcdJoin: 3 * time.Second, EtcdPromote: 15 * time.Second, EtcdHealth: 20 * time.Second,
+		Bootstrap: 8 * time.Second, EtcdJoin: 3 * time.Second, EtcdPromote: 45 * time.Second, EtcdHealth: 20 * time.Second,
 		ControlPlane: 8 * time.Second, VIP: 3 * time.Second, VIPLease: 60 * time.Second,
 		Kubelet: 2 * time.Second,
 		Images: []Image{

@@ -457,7 +457,7 @@ func TestASecondBootstrapIsRefusedByTheData(t *testing.T) {
 }
 
 func TestEtcdLetsOneLearnerInAtATimeAndForgetsWhoWasCut(t *testing.T) {
-	y := newYard(t, 0.02) // EtcdPromote 300 ms
+	y := newYard(t, 0.02) // EtcdPromote 900 ms
 	y.cluster(1)
 	for _, i := range []int{2, 3} {
 		y.on(i)
@@ -478,7 +478,7 @@ func TestEtcdLetsOneLearnerInAtATimeAndForgetsWhoWasCut(t *testing.T) {
 	}
 	y.on(cut)
 	y.stage(cut, stageRunning)
-	time.Sleep(time.Second) // three times as long as a promotion takes
+	time.Sleep(3 * time.Second) // three times as long as a promotion takes
 	if n := len(y.members(1)); n != 2 || len(learners()) != 1 {
 		t.Errorf("%d members, of which %v are learners", n, learners())
 	}

@@ -39,7 +39,7 @@ func newSimulated(t *testing.T) *yard {
 		t.Fatal(err)
 	}
 	// So that a learner is one, and has yet to start its etcd, for long enough to be seen on a busy machine.
-	p.Delays.EtcdPromote, p.Delays.EtcdJoin = 4*p.Delays.EtcdPromote, 20*p.Delays.EtcdJoin
+	p.Delays.EtcdPromote, p.Delays.EtcdJoin = time.Minute, time.Minute
 	s := &simulated{}
 	s.yard = newYard(t, s, cluster, 30*time.Second)
 	port, err := net.Listen("tcp", net.JoinHostPort(cluster.Nodes[0].Address.String(), "0"))
