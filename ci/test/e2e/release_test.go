@@ -64,28 +64,6 @@ func TestAReleaseCompilesNothing(t *testing.T) {
 		}
 	}
 
-	t.Run("for the blog of the example, which has a castle.yaml and ten lines of workflow", func(t *testing.T) {
-		settings, err := os.ReadFile(filepath.Join(root(t), "examples", "blog", "castle.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		blog := newSite(t, map[string]string{
-			"castle.yaml": strings.NewReplacer("https://github.com/OWNER/cluster.git", w.GitOpsURL(), "ghcr.io/me/blog", w.Image(), "apps/blog/deployment.yaml", world.ManifestPath, "username: me", "username: robot").
-				Replace(string(settings)),
-			"hugo.toml":           "baseURL = 'https://me.example.org/'\ntitle = 'Mine'\ndisableKinds = ['taxonomy']\n",
-			"content/_index.md":   "---\ntitle: Home\n---\nSome words.\n",
-			"layouts/home.html":   "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title></head><body>{{ .Content }}</body></html>\n",
-			"layouts/single.html": "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title></head><body>{{ .Content }}</body></html>\n",
-		})
-		done := daggerIn(t, blog, w.Environment(), append([]string{"-m", module, "call", "--progress=plain", "publish-blog", "--source=."}, w.Services()...)...)
-		tag := "blog-" + world.Git(t, blog, "rev-parse", "--short=7", "HEAD")
-		if done.err != nil || !strings.Contains(done.stdout, tag) || strings.Contains(done.stderr, "-o /program") {
-			t.Fatalf("%v\n%s\n%s", done.err, done.stdout, done.stderr)
-		}
-		if w.DigestAt(t, tag) == "" || !strings.Contains(w.ManifestOn(t, "main"), w.Image()+":"+tag) {
-			t.Errorf("%s is not in the registry, or not in the manifest:\n%s", tag, w.ManifestOn(t, "main"))
-		}
-	})
 	t.Run("called by its address", func(t *testing.T) {
 		published(t, daggerIn(t, source, w.Environment(), append([]string{"-m", module, "call", "--progress=plain"}, append(publish, "--source=.")...)...))
 	})
