@@ -63,13 +63,25 @@ func (s *sight) templateOf(ctx context.Context, found machines, id int) []findin
 		return []finding{{Failed, fmt.Sprintf("the template %d is on %s, and %s would be cloned from it on another Proxmox node", id, vm.Host, strings.Join(elsewhere, ", ")),
 			fmt.Sprintf("write host: %[1]s for these nodes, or a template of their own host below proxmox.templates, or templateHost: %[1]s where its disks and proxmox.storage are shared", vm.Host)}}
 	}
+	linked := verdict == Failed && s.described.Proxmox.LinkedClones
+	if len(across) == 0 && !linked {
+		return ok("%d (%s) on %s", id, vm.Name, vm.Host)
+	}
+	storages, err := s.api().Storages(ctx)
+	if err != nil {
+		return notChecked("%v", err)
+	}
+	disks, err := s.api().Disks(ctx, vm)
+	if err != nil {
+		return notChecked("%v", err)
+	}
 	if len(across) > 0 {
-		if wrong := s.unshared(ctx, vm, across); wrong != nil {
+		if wrong := s.unshared(storages, disks, vm, across); wrong != nil {
 			return wrong
 		}
 	}
-	if verdict == Failed && s.described.Proxmox.LinkedClones {
-		if wrong := s.unlinked(ctx, vm); wrong != nil {
+	if linked {
+		if wrong := s.unlinked(storages, disks, vm); wrong != nil {
 			return wrong
 		}
 	}
@@ -78,15 +90,7 @@ func (s *sight) templateOf(ctx context.Context, found machines, id int) []findin
 
 // unshared is why a template cannot be cloned to another Proxmox node: its disks, and the storage that they go to, have to be shared
 // (qemu-server, src/PVE/API2/Qemu.pm, clone_vm).
-func (s *sight) unshared(ctx context.Context, template hypervisor.VM, across []string) []finding {
-	storages, err := s.api().Storages(ctx)
-	if err != nil {
-		return notChecked("%v", err)
-	}
-	disks, err := s.api().Disks(ctx, template)
-	if err != nil {
-		return notChecked("%v", err)
-	}
+func (s *sight) unshared(storages []hypervisor.Storage, disks []hypervisor.Disk, template hypervisor.VM, across []string) []finding {
 	wrong := func(format string, arguments ...any) []finding {
 		return []finding{{Failed, fmt.Sprintf("%s shall be cloned from %s, and ", strings.Join(across, ", "), template.Host) + fmt.Sprintf(format, arguments...),
 			fmt.Sprintf("make a template on the host of %s as well and write its id below proxmox.templates", strings.Join(across, ", "))}}
@@ -107,15 +111,7 @@ var withoutLinks = []string{"lvm", "iscsi", "iscsidirect"}
 
 // unlinked is why no linked clone can be made of a template. One whose disk is on another storage could, and would be copied to the
 // machines' storage afterwards.
-func (s *sight) unlinked(ctx context.Context, template hypervisor.VM) []finding {
-	storages, err := s.api().Storages(ctx)
-	if err != nil {
-		return notChecked("%v", err)
-	}
-	disks, err := s.api().Disks(ctx, template)
-	if err != nil {
-		return notChecked("%v", err)
-	}
+func (s *sight) unlinked(storages []hypervisor.Storage, disks []hypervisor.Disk, template hypervisor.VM) []finding {
 	name := s.described.Proxmox.Storage
 	for _, disk := range disks {
 		if storage, _, _ := strings.Cut(disk.Volume, ":"); storage != name {
