@@ -35,8 +35,8 @@ resource "proxmox_virtual_environment_vm" "node" {
 
   clone {
     # The template of the node's own host, or the one that there is for all. From another host's, Proxmox clones to shared storage only.
-    vm_id        = lookup(local.templates, each.value.host, var.cluster.proxmox.template)
-    node_name    = contains(keys(local.templates), each.value.host) ? each.value.host : coalesce(var.cluster.proxmox.templateHost, each.value.host)
+    vm_id     = lookup(local.templates, each.value.host, var.cluster.proxmox.template)
+    node_name = contains(keys(local.templates), each.value.host) ? each.value.host : coalesce(var.cluster.proxmox.templateHost, each.value.host)
     # Proxmox refuses a storage for a linked clone, which is where its template is.
     datastore_id = var.cluster.proxmox.linkedClones ? null : var.cluster.proxmox.storage
     full         = !var.cluster.proxmox.linkedClones
