@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/test/release"
 )
 
 // measureCold publishes this repository's blog with an engine that is new: no module, no program and no image is cached.
@@ -88,10 +89,6 @@ func (w *workshop) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name, digest, found := strings.Cut(published, "@")
-	if !found {
-		return fmt.Errorf("dagger call image publish says %q", published)
-	}
 	root, err := filepath.Abs(w.root)
 	if err != nil {
 		return err
@@ -110,19 +107,13 @@ func (w *workshop) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images, err := os.OpenFile(filepath.Join(w.module, ".dagger", "images.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err := release.NameImage(w.module, published); err != nil {
+		return err
+	}
+	text, err := release.Blog{GitOps: w.gitOps(), Manifest: manifestPath, Image: w.image(), User: "bench"}.Settings(w.root)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(images, "\n  - {key: castle, image: %q, tag: v0, digest: %q, purpose: the programs, platforms: [linux/amd64], standIn: none}\n", strings.TrimSuffix(name, ":v0"), digest)
-	if err := errors.Join(err, images.Close()); err != nil {
-		return err
-	}
-	settings, err := os.ReadFile(filepath.Join(w.root, "examples", "blog", "castle.yaml"))
-	if err != nil {
-		return err
-	}
-	text := strings.NewReplacer("https://github.com/OWNER/cluster.git", w.gitOps(), "ghcr.io/me/blog", w.image(), "apps/blog/deployment.yaml", manifestPath).Replace(string(settings))
 	return os.WriteFile(filepath.Join(w.source(), "castle.yaml"), []byte(text), 0o644)
 }
 

@@ -2,12 +2,12 @@ package e2e
 
 import (
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"tazlab.net/castle/ci/base/registry"
+	"tazlab.net/castle/ci/test/release"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -25,27 +25,11 @@ func newRelease(t *testing.T) (module string) {
 	t.Cleanup(server.Close)
 	// Where a name is a loopback address, the engine speaks HTTP.
 	image := strings.Replace(strings.TrimPrefix(server.URL, "http://"), "127.0.0.1", "localhost", 1) + "/me/castle"
-	published := strings.TrimSpace(mustCall(t, nil, "image", "publish", "--address="+image+":v1.0.0"))
-	_, digest, found := strings.Cut(published, "@")
-	if !found {
-		t.Fatalf("dagger call image publish says %q", published)
-	}
+	published := mustCall(t, nil, "image", "publish", "--address="+image+":v1.0.0")
 	return serveModule(t, func(clone string) {
-		list := filepath.Join(clone, ".dagger", "images.yaml")
-		text, err := os.ReadFile(list)
-		if err != nil {
+		if err := release.NameImage(clone, published); err != nil {
 			t.Fatal(err)
 		}
-		write(t, list, string(text)+`
-  # renovate: datasource=docker depName=`+image+`
-  - key: castle
-    image: `+image+`
-    tag: v1.0.0
-    digest: `+digest+`
-    purpose: the programs of this release
-    platforms: [linux/amd64, linux/arm64]
-    standIn: none
-`)
 	})
 }
 
@@ -54,9 +38,9 @@ func TestAReleaseCompilesNothing(t *testing.T) {
 	w := world.New(t)
 	source := newSites(t, w)
 	publish := append([]string{"publish-blog", "--site=wiki", "--dry-run"}, w.Services()...)
-	published := func(t *testing.T, done outcome) {
+	published := func(t *testing.T, done outcome, tag string) {
 		t.Helper()
-		if done.err != nil || !strings.Contains(done.stdout, w.Image()+":wiki-") {
+		if done.err != nil || !strings.Contains(done.stdout, w.Image()+":"+tag) {
 			t.Fatalf("%v\n%s\n%s", done.err, done.stdout, done.stderr)
 		}
 		if strings.Contains(done.stderr, "-o /program") {
@@ -64,8 +48,28 @@ func TestAReleaseCompilesNothing(t *testing.T) {
 		}
 	}
 
+	t.Run("for the blog of the example, which has a castle.yaml and ten lines of workflow", func(t *testing.T) {
+		settings, err := release.Blog{GitOps: w.GitOpsURL(), Manifest: world.ManifestPath, Image: w.Image(), User: "robot"}.Settings(root(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const page = "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title></head><body>{{ .Content }}</body></html>\n"
+		blog := newSite(t, map[string]string{
+			"castle.yaml":         settings,
+			"hugo.toml":           "baseURL = 'https://me.example.org/'\ntitle = 'Mine'\ndisableKinds = ['taxonomy']\n",
+			"content/_index.md":   "---\ntitle: Home\n---\nSome words.\n",
+			"layouts/home.html":   page,
+			"layouts/single.html": page,
+		})
+		done := daggerIn(t, blog, w.Environment(), append([]string{"-m", module, "call", "--progress=plain", "publish-blog", "--source=."}, w.Services()...)...)
+		tag := "blog-" + world.Git(t, blog, "rev-parse", "--short=7", "HEAD")
+		published(t, done, tag)
+		if w.DigestAt(t, tag) == "" || !strings.Contains(w.ManifestOn(t, "main"), w.Image()+":"+tag) {
+			t.Errorf("%s is not in the registry, or not in the manifest:\n%s", tag, w.ManifestOn(t, "main"))
+		}
+	})
 	t.Run("called by its address", func(t *testing.T) {
-		published(t, daggerIn(t, source, w.Environment(), append([]string{"-m", module, "call", "--progress=plain"}, append(publish, "--source=.")...)...))
+		published(t, daggerIn(t, source, w.Environment(), append([]string{"-m", module, "call", "--progress=plain"}, append(publish, "--source=.")...)...), "wiki-")
 	})
 	t.Run("as a toolchain, which sees the caller's files only", func(t *testing.T) {
 		write(t, filepath.Join(source, "dagger.json"), `{"name": "sites", "engineVersion": "v0.19.10"}`)
@@ -76,7 +80,7 @@ func TestAReleaseCompilesNothing(t *testing.T) {
 			t.Fatalf("%v\n%s", done.err, done.stderr)
 		}
 		world.CommitAll(t, source, "Take castle as a toolchain")
-		published(t, daggerIn(t, source, w.Environment(), append([]string{"call", "--progress=plain", "castle"}, publish...)...))
+		published(t, daggerIn(t, source, w.Environment(), append([]string{"call", "--progress=plain", "castle"}, publish...)...), "wiki-")
 	})
 
 	t.Run("as a dependency of the caller's own module", func(t *testing.T) {
