@@ -77,7 +77,7 @@ drill-red: castle ## Take out what each story is held by, in a clone, and see th
 	@scripts/drill.sh $(castle) $(cache) red $(if $(PAGE),-write=$(PAGE)) $(if $(STORIES),-only=$(STORIES)) $(if $(QUICK),-quick)
 
 .PHONY: interruptions
-interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun; ONLY=out leaves create in peace
+interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun; ONLY=create or ONLY=out leaves the other in peace
 	@scripts/interruptions.sh $(castle) $(cache) $(N) $(SEED) $(ONLY)
 
 .PHONY: test-cosign

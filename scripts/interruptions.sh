@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Interrupts create, destroy and nuclear-wipe at random instants: interruptions.sh CASTLE CACHE NUMBER SEED [out], with out the last two alone.
+# Interrupts create, destroy and nuclear-wipe at random instants: interruptions.sh CASTLE CACHE NUMBER SEED [out|create], with one of the
+# last, the ways out alone or create alone.
 # The rows at the end are those of docs/reliability.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."

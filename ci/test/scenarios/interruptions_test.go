@@ -27,7 +27,7 @@ import (
 const (
 	variableInterruptions = "CASTLE_INTERRUPTIONS"
 	variableSeed          = "CASTLE_INTERRUPTIONS_SEED"
-	variableOnly          = "CASTLE_INTERRUPTIONS_ONLY" // "out": create is left in peace
+	variableOnly          = "CASTLE_INTERRUPTIONS_ONLY" // "out": create is left in peace; "create": the ways out are
 )
 
 // A few for which there is time with all other tests: the last four ways, which leave most behind.
@@ -123,6 +123,14 @@ func TestARunGoesOnAfterAnyInterruption(t *testing.T) {
 	if os.Getenv(variableInterruptions) == "" {
 		out, atOnce = fewWaysOut, 1
 	}
+	only := os.Getenv(variableOnly)
+	switch only {
+	case "", "out":
+	case "create":
+		out = 0
+	default:
+		t.Fatalf("%s=%s: want out or create", variableOnly, only)
+	}
 
 	// As many at once as there are trials: a run that has the machine to itself ends sooner, and no strike would come late in a trial.
 	var mutex sync.Mutex
@@ -144,7 +152,7 @@ func TestARunGoesOnAfterAnyInterruption(t *testing.T) {
 	}
 	for i := range count {
 		p := newTrial(seed+i, whole, i < out)
-		p.peace = os.Getenv(variableOnly) == "out"
+		p.peace = only == "out"
 		// A short name: it is part of the folder of the providers' sockets, whose paths have a length.
 		t.Run(strconv.Itoa(p.number), func(t *testing.T) {
 			t.Parallel()
