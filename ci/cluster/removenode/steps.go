@@ -59,6 +59,8 @@ func (l *leaving) leaveEtcd(ctx context.Context) error {
 		if !l.on() || !l.answer {
 			tell("its machine does not answer, so that another one takes its member out")
 			leave = func() error { return l.machines.RemoveMember(ctx, *without.Member) }
+		} else {
+			tell(fmt.Sprintf("Talos takes its member out and stops its etcd, and tries for %s where etcd is not well", talos.LeavePatience))
 		}
 		if err := leave(); err != nil {
 			return true, err

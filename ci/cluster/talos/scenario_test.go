@@ -614,3 +614,29 @@ func TestAConfiguredControlPlaneWhoseEtcdDoesNotComeBackIsNoGhost(t *testing.T) 
 		t.Errorf("%v", err)
 	}
 }
+
+// Etcd refuses a change of its members for a while after one has started, and Talos hands that on where it is asked to remove another one.
+func TestAMemberIsTakenOutThoughAnotherHasJustComeBack(t *testing.T) {
+	p := homelab(t, 1)
+	p.Delays = profile.Delays{EtcdSettles: 4 * time.Second}
+	w := newWorld(t, p)
+	w.powerOn()
+	w.mustCreate()
+	access := w.dial()
+	back := w.cluster.Nodes[2]
+	if err := errors.Join(w.fleet.PowerOff(back.VMID), w.fleet.PowerOn(w.vm(back))); err != nil {
+		t.Fatal(err)
+	}
+	var quorum talos.Quorum
+	w.eventually("it is back", func() bool {
+		quorum, _ = access.EtcdQuorum(t.Context()) // asked again
+		return quorum.Complete()
+	})
+	gone := quorum.Without(w.cluster.Nodes[1].Name)
+	if err := access.RemoveMember(t.Context(), *gone.Member); err != nil {
+		t.Error(err)
+	}
+	if quorum, err := access.EtcdQuorum(t.Context()); err != nil || quorum.Without(gone.Member.Name).Member != nil {
+		t.Errorf("%s: %v", quorum, err)
+	}
+}

@@ -35,6 +35,9 @@ type Delays struct {
 	EtcdJoin         time.Duration // from etcd's start on a further control plane to a learner, of which etcd lets in one at a time
 	EtcdPromote      time.Duration // from there to a voter: Talos's first try, when the learner cannot be one yet, takes 30 s, and the next comes 15 s later
 	EtcdHealth       time.Duration // from there until etcd's health check has looked again
+	EtcdSettles      time.Duration // from a member's start until etcd counts it where members are changed: the HealthInterval of etcd 3.6
+	EtcdLeave        time.Duration // from a member's removal until its etcd has stopped and its data is gone
+	EtcdLeaveAgain   time.Duration // until a machine that etcd does not let go yet tries again
 	ControlPlane     time.Duration // from etcd's quorum to static pods running, before the API server's own start
 	VIP              time.Duration // from quorum, or the end of a holder, to the address being held
 	VIPLease         time.Duration // until a holder whose power was cut has lost the address in etcd
@@ -63,7 +66,7 @@ func (d Delays) Pull(image string) time.Duration {
 // Homelab adds up to what published runs on one Proxmox host show: secrets 10 s, VMs and Talos 1 min 53 s, and then the
 // pull and start of what each layer installs. Two things differ from those runs: a template has Talos already, so that nothing is installed and
 // nothing restarts, for which Configure is an estimate (a node in a container took 1 s, which formats and encrypts no disk); and how etcd's
-// members join, one after the other, was measured on nodes of Talos 1.13.9.
+// members join, one after the other, and leave was measured on nodes of Talos 1.13.9.
 func Homelab() Delays {
 	return Delays{
 		InfisicalLogin: 2 * time.Second, InfisicalRequest: 4 * time.Second,
@@ -71,6 +74,7 @@ func Homelab() Delays {
 		VMStop: 3 * time.Second, VMDelete: 4 * time.Second,
 		Boot: 18 * time.Second, Configure: 8 * time.Second, Install: 28 * time.Second, Reboot: 22 * time.Second,
 		Bootstrap: 8 * time.Second, EtcdJoin: 3 * time.Second, EtcdPromote: 45 * time.Second, EtcdHealth: 20 * time.Second,
+		EtcdSettles: 5 * time.Second, EtcdLeave: 7 * time.Second, EtcdLeaveAgain: 10 * time.Second,
 		ControlPlane: 8 * time.Second, VIP: 3 * time.Second, VIPLease: 60 * time.Second,
 		Kubelet: 2 * time.Second,
 		Images: []Image{

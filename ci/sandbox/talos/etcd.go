@@ -53,7 +53,7 @@ func (m *machine) runEtcd(ctx context.Context) {
 		return
 	}
 	f.change(func() {
-		m.member = true
+		m.member, m.began = true, time.Now()
 		m.services.set(etcdID, "Running", "Started task etcd")
 		if cluster, me := m.own(); f.Profile.Faults.Is(profile.EtcdAlarm, m.vm.ID) && !me.Learner && !slices.Contains(cluster.Alarms, me.ID) {
 			cluster.Alarms = append(cluster.Alarms, me.ID)
@@ -247,13 +247,23 @@ func (f *Fleet) elect() {
 }
 
 // process tells whether a member's etcd runs somewhere, under the lock.
-func (f *Fleet) process(c *etcd, id uint64) bool {
+func (f *Fleet) process(c *etcd, id uint64) bool { return f.runner(c, id) != nil }
+
+// settled tells whether it has run for long enough to count where members are changed, under the lock: numConnectedSince in
+// server/etcdserver/cluster_util.go of etcd 3.6.8, with the HealthInterval of server.go beside it.
+func (f *Fleet) settled(c *etcd, id uint64) bool {
+	m := f.runner(c, id)
+	return m != nil && time.Since(m.began) >= f.Profile.Scaled(f.Profile.Delays.EtcdSettles)
+}
+
+// runner is the machine that a member's etcd runs on, under the lock; nil where it runs on none.
+func (f *Fleet) runner(c *etcd, id uint64) *machine {
 	for _, m := range f.machines {
 		if data := f.state.disk(m.vm.ID).Etcd; m.member && data != nil && data.Cluster == c.ID && data.Member == id {
-			return true
+			return m
 		}
 	}
-	return false
+	return nil
 }
 
 // own is the cluster and the member that a machine's disk names, nil where it is none, under the lock.
@@ -294,7 +304,7 @@ func notRemoved(what string, id uint64, refused error) error {
 }
 
 // removable says why etcd does not let a member go, under the lock: mayRemoveMember in server/etcdserver/server.go of etcd 3.6.8,
-// whose strict check of reconfigurations Talos leaves on.
+// whose strict check of reconfigurations Talos leaves on. One that has not run for as long as EtcdSettles counts for nothing yet.
 func (f *Fleet) removable(c *etcd, id uint64) error {
 	voters, active := 0, 0
 	for _, m := range c.Members {
@@ -305,7 +315,7 @@ func (f *Fleet) removable(c *etcd, id uint64) error {
 			continue
 		}
 		voters++
-		if f.process(c, m.ID) {
+		if f.settled(c, m.ID) {
 			active++
 		}
 	}
@@ -320,45 +330,58 @@ func (f *Fleet) removable(c *etcd, id uint64) error {
 	return nil
 }
 
-// leavePatience is how long a machine tries to leave an etcd that is not well.
-const leavePatience = 5 * time.Minute
+// leavePatience is how long a machine tries to leave an etcd that is not well, and leaveEvery how often at most.
+const (
+	leavePatience = 5 * time.Minute
+	leaveEvery    = 10 * time.Millisecond
+)
 
-// leaveEtcd takes the machine's own member out, which it tries again where etcd is not well, and removes its data: LeaveCluster in
-// internal/pkg/etcd/etcd.go of Talos 1.13. One that was taken out already is no mistake.
+// leaveEtcd takes the machine's own member out, which it tries again after a while where etcd is not well, stops its etcd, and removes its
+// data: LeaveCluster in internal/pkg/etcd/etcd.go of Talos 1.13. A caller who leaves while etcd stops finds a member that is out, and its
+// data in place. One that was taken out already is no mistake.
 func (m *machine) leaveEtcd(ctx context.Context) error {
 	f := m.fleet
-	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	patience, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()
-	var refused error
-	var id uint64
-	f.until(ctx, func() bool {
-		cluster, me := m.own()
-		switch {
-		case cluster == nil:
-			refused = notReached()
-		case me == nil:
-			refused = nil
-		case cluster.leader == 0:
-			refused = notReached()
-		default:
-			id = me.ID
-			if refused = f.removable(cluster, id); refused == nil {
-				f.leave(cluster, id)
-			}
+	for {
+		id, refused := m.tryToLeave()
+		if errors.Is(refused, errUnhealthy) && pass(patience, max(f.Profile.Scaled(f.Profile.Delays.EtcdLeaveAgain), leaveEvery)) {
+			continue
 		}
-		return refused != errUnhealthy
-	})
-	switch {
-	case errors.Is(refused, errUnhealthy), errors.Is(refused, errNotEnoughStarted):
-		return notRemoved("failed to leave cluster", id, refused)
-	case refused != nil:
-		return refused
+		switch {
+		case errors.Is(refused, errUnhealthy), errors.Is(refused, errNotEnoughStarted):
+			return notRemoved("failed to leave cluster", id, refused)
+		case refused != nil:
+			return refused
+		}
+		break
+	}
+	if !f.sleep(ctx, f.Profile.Delays.EtcdLeave) {
+		return status.Errorf(codes.Unknown, "failed to leave cluster: failed to stop etcd: %v", ctx.Err())
 	}
 	f.change(func() {
 		f.state.disk(m.vm.ID).Etcd = nil
 		f.keep()
 	})
 	return nil
+}
+
+// tryToLeave asks etcd once to take the machine's own member out, which it returns the id of.
+func (m *machine) tryToLeave() (id uint64, refused error) {
+	f := m.fleet
+	f.change(func() {
+		cluster, me := m.own()
+		switch {
+		case cluster == nil, me != nil && cluster.leader == 0:
+			refused = notReached()
+		case me != nil:
+			id = me.ID
+			if refused = f.removable(cluster, id); refused == nil {
+				f.leave(cluster, id)
+			}
+		}
+	})
+	return id, refused
 }
 
 // leave takes a member out of its cluster, under the lock.

@@ -802,3 +802,59 @@ func TestAMachineThatLeavesEtcdKeepsNothingOfIt(t *testing.T) {
 	y.on(3)
 	y.stage(3, stageBooting) // and never further: nothing is left to start from
 }
+
+// real has the given delays in real time, and no other.
+func (y *yard) real(delays profile.Delays) {
+	y.fleet.change(func() { y.fleet.Profile.Scale, y.fleet.Profile.Delays = 1, delays })
+}
+
+func TestAMemberIsNotLetGoWhileAnotherHasJustStarted(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(3)
+	y.real(profile.Delays{EtcdSettles: time.Hour})
+	for _, member := range y.members(1) {
+		err := y.at(1, y.admin).EtcdRemoveMemberByID(context.Background(), &machineapi.EtcdRemoveMemberByIDRequest{MemberId: member.GetId()})
+		if err == nil || !strings.HasSuffix(err.Error(), "etcdserver: unhealthy cluster") {
+			t.Errorf("%s was taken out: %v", member.GetHostname(), err)
+		}
+	}
+	left := make(chan error, 1)
+	go func() {
+		left <- y.at(3, y.admin).EtcdLeaveCluster(context.Background(), &machineapi.EtcdLeaveClusterRequest{})
+	}()
+	select {
+	case err := <-left:
+		t.Fatalf("it did not try again: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	y.real(profile.Delays{})
+	if err := <-left; err != nil || len(y.members(1)) != 2 {
+		t.Errorf("%d members are left: %v", len(y.members(1)), err)
+	}
+}
+
+func TestWhoLeavesWhileEtcdStopsFindsItsData(t *testing.T) {
+	y := newYard(t, 0)
+	y.cluster(3)
+	y.real(profile.Delays{EtcdLeave: time.Hour})
+	ctx, cut := context.WithCancel(context.Background())
+	left := make(chan error, 1)
+	go func() { left <- y.at(3, y.admin).EtcdLeaveCluster(ctx, &machineapi.EtcdLeaveClusterRequest{}) }()
+	y.eventually("its member is out", func() bool { return len(y.members(1)) == 2 })
+	cut()
+	if err := <-left; err == nil {
+		t.Error("it left at once")
+	}
+	data := func() bool {
+		y.fleet.mu.Lock()
+		defer y.fleet.mu.Unlock()
+		return y.fleet.state.disk(3).Etcd != nil
+	}
+	if !data() {
+		t.Error("its data is gone")
+	}
+	y.real(profile.Delays{})
+	if err := y.at(3, y.admin).EtcdLeaveCluster(context.Background(), &machineapi.EtcdLeaveClusterRequest{}); err != nil || data() {
+		t.Errorf("the second call did not go on: %v", err)
+	}
+}

@@ -54,6 +54,7 @@ type machine struct {
 	services  services
 	ready     bool      // the container runtime is up, so that etcd can be bootstrapped
 	member    bool      // its etcd process runs
+	began     time.Time // since when
 	synced    bool      // the clock is in step
 	bootstrap bool      // bootstrap was called
 	looked    time.Time // when etcd's health check sees that it is no learner any more

@@ -90,7 +90,8 @@ var clusters = []Story{
 	{"s3-lock", "the same engine frees what its dead run held; any other is told who, since when, and how to unlock", also(
 		in(scenarios, "TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead"), in("cluster/layers/state", "TestALockOfAnOpenTofuThatWasKilledIsFreed"))},
 	{"node-leaves", "what speaks against it is told first; drained, out of etcd, wiped, VM, state and Node removed, after any interruption, too",
-		in(scenarios, "TestAWorkerLeaves", "TestControlPlanesLeave", "TestANodeLeavesThatIsInterruptedAtEachStep")},
+		also(in(scenarios, "TestAWorkerLeaves", "TestControlPlanesLeave", "TestANodeLeavesThatIsInterruptedAtEachStep"),
+			in(talos, "TestAMemberIsTakenOutThoughAnotherHasJustComeBack"))},
 	{"all-at-once", "nodes whose VMs are changed are drained and restarted one at a time, after any interruption, too",
 		in(scenarios, "TestNodesAreRestartedOneAtATime")},
 	{"patched", "a changed machine configuration goes to one node after the other while the cluster is well, with a restart only where Talos asks for one", also(
