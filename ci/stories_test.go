@@ -32,7 +32,8 @@ var looked = map[string]string{
 	"two-hosts": "`create would take a disk of … away`", "two-clusters": "–", "empty-repository": "–",
 	"vm-exists": "nothing, but the states are gone", "foreign-vm": "`VM … on … is … without the cluster's tag…`",
 	"wipe-guards": "`destroy` fails, and again", "destroy-hangs": "`not removed by itself, but with the machines", "flux-fights-destroy": "`not removed by itself, but with the machines",
-	"doctor": "`nothing was changed, and create cannot begin:`", "proxmox-privileges": "`nothing was removed: the Proxmox token must not remove",
+	"disk-stays": "`VM … is gone, and its volume",
+	"doctor":     "`nothing was changed, and create cannot begin:`", "proxmox-privileges": "`nothing was removed: the Proxmox token must not remove",
 	"kept-machines": "`… was left as it is, with the cluster's keys",
 	"crd-with-cr":   "errors of `check-gitops`", "heavy-gate": "errors of `check-gitops`", "wrong-port": "errors of `check-gitops`",
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
@@ -26,7 +27,8 @@ type destruction struct {
 	record  *run.Record
 	access  *run.Access
 	states  state.Store
-	notes   []string // what there is to be known of it at its end, a line each
+	mine    []hypervisor.VM // that were there when it began, where castle makes machines
+	notes   []string        // what there is to be known of it at its end, a line each
 }
 
 // Execute removes the layers in reverse order and makes sure that nothing is left: every state empty, every VM gone.
@@ -110,7 +112,12 @@ func (d *destruction) mayRemove(ctx context.Context) error {
 	}
 	machines := d.cluster.Hypervisor(d.access)
 	defer machines.Close()
-	return machines.MayRemove(ctx)
+	if err := machines.MayRemove(ctx); err != nil {
+		return err
+	}
+	var err error
+	d.mine, err = machines.Mine(ctx, d.cluster.State)
+	return err
 }
 
 // proof looks whether destroy has done what it promises.
@@ -131,9 +138,34 @@ func (d *destruction) proof(ctx context.Context) error {
 			left = append(left, fmt.Errorf("VM %d %s on %s is still there, and no state knows it: nuclear-wipe lists it and removes it", vm.ID, vm.Name, vm.Host))
 		}
 	}
+	left = append(left, d.disksLeft(ctx, machines)...)
 	d.notes = append(d.notes, fmt.Sprintf("looked up: the states of all %d layers are empty, and Proxmox has no VM from %d to %d with the tag %s",
 		len(layers.All), described.VMIDs.First, described.VMIDs.Last, described.Tag()))
 	return errors.Join(left...)
+}
+
+// disksLeft says which disks of the machines that were there are not gone with them. What a storage has of a described node whose machine was
+// not there is somebody's to look at.
+func (d *destruction) disksLeft(ctx context.Context, machines *hypervisor.Hypervisor) []error {
+	left, unseen := machines.NotRemoved(ctx, d.mine)
+	if unseen != "" {
+		d.notes = append(d.notes, unseen)
+		return nil
+	}
+	var others []hypervisor.VM
+	for _, node := range d.cluster.Description.Nodes {
+		if !slices.ContainsFunc(d.mine, func(vm hypervisor.VM) bool { return vm.ID == node.VMID }) {
+			others = append(others, hypervisor.VM{ID: node.VMID, Name: node.Name, Host: node.Host})
+		}
+	}
+	found, err := machines.Leftovers(ctx, others)
+	if err != nil { // their host may be gone as well
+		d.notes = append(d.notes, fmt.Sprintf("not looked up: what storages have of machines that were gone before: %v", err))
+	}
+	for _, l := range found {
+		d.notes = append(d.notes, fmt.Sprintf("%s on %s has the id of %s, whose VM was gone before: look whose it was, and where nobody needs it, %s", l.Volume, l.VM.Host, l.VM.Name, l.Fix()))
+	}
+	return left
 }
 
 // statesLeft says of each layer whose state holds something what that is.

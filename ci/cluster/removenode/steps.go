@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/cluster/drain"
+	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
@@ -160,7 +161,17 @@ func (l *leaving) removeVM(ctx context.Context) error {
 	if err == nil && left != nil {
 		err = fmt.Errorf("VM %d of %s is still there", left.ID, l.Node)
 	}
-	return err
+	if err != nil || l.vm == nil {
+		return err
+	}
+	disks, unseen := l.proxmox.NotRemoved(ctx, []hypervisor.VM{*l.vm})
+	if unseen != "" {
+		l.notes = append(l.notes, unseen)
+	}
+	for _, disk := range disks {
+		l.notes = append(l.notes, disk.Error())
+	}
+	return nil
 }
 
 // forget removes the Node of Kubernetes, and with it what is left of its pods.

@@ -18,6 +18,8 @@ type Report struct {
 	Stay    []VM     `json:"stay"`
 	States  []string `json:"states"` // layers whose states were taken away; each is kept as a copy
 
+	Unseen string `json:"unseen,omitempty"` // what of its end could not be looked up
+
 	condemned []hypervisor.VM
 }
 
@@ -69,6 +71,9 @@ func (r *Report) Text() string {
 		fmt.Fprintf(&out, "\nthe states of %s were taken away; a copy of each is kept\n", strings.Join(r.States, ", "))
 	default:
 		out.WriteString("\nthere was no state\n")
+	}
+	if r.Unseen != "" {
+		fmt.Fprintf(&out, "\n%s\n", r.Unseen)
 	}
 	return out.String()
 }

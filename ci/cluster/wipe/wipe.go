@@ -127,15 +127,19 @@ func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, machine
 	if err := left(ctx, machines, report); err != nil {
 		return err
 	}
+	var disks []error
+	disks, report.Unseen = machines.NotRemoved(ctx, report.condemned)
 	report.Done = true
 	if lockErr != nil {
-		return fmt.Errorf("the machines are gone; the states are still there, since their store could not be locked, and the same call takes them away when it answers: %w", lockErr)
+		lockErr = fmt.Errorf("the machines are gone; the states are still there, since their store could not be locked, and the same call takes them away when it answers: %w", lockErr)
+		return errors.Join(append(disks, lockErr)...)
 	}
-	return record.Step(cluster.Description.Name, "states", func(func(string)) (bool, error) {
+	err := record.Step(cluster.Description.Name, "states", func(func(string)) (bool, error) {
 		emptied, err := store.Empty(ctx, time.Now())
 		report.States = emptied
 		return len(emptied) > 0, err
 	})
+	return errors.Join(append(disks, err)...)
 }
 
 // removeAll removes some machines at a time, and tells of all that could not be.

@@ -60,8 +60,9 @@ var mixables = []mixable{
 	}, endsCreate: true},
 }
 
-// alone are the faults that no mix has: they end a create only when the whole time of a gate has gone by.
-var alone = []string{ImageMissing}
+// alone are the faults that no mix has: one ends a create only when the whole time of a gate has gone by, and what the other leaves behind is
+// in the way of every later create until a person removes it.
+var alone = []string{ImageMissing, DiskStays}
 
 func seconds(most int) func(*rand.Rand, *description.Cluster) string {
 	return func(random *rand.Rand, _ *description.Cluster) string { return fmt.Sprintf("%ds", 1+random.IntN(most)) }

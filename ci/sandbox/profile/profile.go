@@ -148,6 +148,7 @@ const (
 	ProxmoxMoods   = "proxmox-moods"      // how many requests fail with a lock timeout before one succeeds
 	StorageLock    = "storage-lock"       // how often the lock of a storage is not to be had in time for a disk that is to be made or moved
 	CloneFails     = "clone-fails"        // VM id: its clone task ends in an error
+	DiskStays      = "disk-stays"         // VM id: when it is removed, the lock of its disks' storage is not to be had, and they stay behind
 	InfisicalMoods = "infisical-moods"    // how many requests answer 429 or 500 before one succeeds
 	SecretMissing  = "secret-missing"     // name of a secret that Infisical does not hold
 	FluxNoSecret   = "flux-no-secret"     // the Git credentials are refused
@@ -170,7 +171,7 @@ const (
 const AllSecrets = "all"
 
 var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
-	StorageLock, CloneFails, InfisicalMoods, SecretMissing, SecretHidden, InfisicalPaths, InfisicalApproval, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
+	StorageLock, CloneFails, DiskStays, InfisicalMoods, SecretMissing, SecretHidden, InfisicalPaths, InfisicalApproval, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.
 func ParseFaults(texts []string) (Faults, error) {

@@ -338,7 +338,7 @@ func (s *Server) create(r *request) (any, error) {
 				e, err = s.prepare(g, r.params)
 			}
 			if err != nil {
-				s.remove(g)
+				delete(s.state.Guests, g.ID)
 				w.task.Lines = append(w.task.Lines, "unable to create VM: "+err.Error())
 				return err
 			}

@@ -119,9 +119,7 @@ func (s *Server) clone(r *request) (any, error) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if g := s.state.Guests[c.id]; g != nil {
-			s.remove(g)
-		}
+		delete(s.state.Guests, c.id)
 		return fmt.Errorf("clone failed: %w", err)
 	})
 	return t.UPID, nil
@@ -215,8 +213,9 @@ func (s *Server) copied(c cloning) (map[string]string, map[string]*volume, error
 			return nil, nil, err
 		}
 		if d.isCloudInit(c.source.ID) {
-			d.file, _ = s.volumeName(storage, c.id, fmt.Sprintf("vm-%d-cloudinit", c.id))
-			volumes[d.file] = &volume{Owner: c.id, Bytes: v.Bytes, Format: v.Format}
+			if d.file, err = s.newCloudInit(volumes, storage, c.id); err != nil {
+				return nil, nil, err
+			}
 		} else {
 			d.file = s.newVolumeIn(volumes, storage, c.id, v.Bytes)
 		}

@@ -126,6 +126,16 @@ func (s *Server) newVolumeIn(volumes map[string]*volume, storage Storage, owner 
 	}
 }
 
+// newCloudInit adds a cloud-init drive, of which a VM has one: its name has no number, so that one that was left behind is in the way.
+func (s *Server) newCloudInit(volumes map[string]*volume, storage Storage, owner int) (id string, err error) {
+	id, _ = s.volumeName(storage, owner, fmt.Sprintf("vm-%d-cloudinit", owner))
+	if _, exists := volumes[id]; exists {
+		return "", internal("lvcreate 'pve/vm-%d-cloudinit' error:   Logical Volume \"vm-%d-cloudinit\" already exists in volume group \"pve\"", owner, owner)
+	}
+	volumes[id] = &volume{Owner: owner, Bytes: cloudInitBytes, Format: "raw"}
+	return id, nil
+}
+
 func (s *Server) storage(id string) (Storage, error) {
 	for _, storage := range s.storages {
 		if storage.ID == id {
@@ -164,11 +174,9 @@ func (s *Server) attach(volumes map[string]*volume, g *guest, name, value string
 		return "", err
 	}
 	if rest == "cloudinit" {
-		d.file, _ = s.volumeName(storage, g.ID, fmt.Sprintf("vm-%d-cloudinit", g.ID))
-		if _, exists := volumes[d.file]; exists {
-			return "", internal("lvcreate 'pve/vm-%d-cloudinit' error:   Logical Volume \"vm-%d-cloudinit\" already exists in volume group \"pve\"", g.ID, g.ID)
+		if d.file, err = s.newCloudInit(volumes, storage, g.ID); err != nil {
+			return "", err
 		}
-		volumes[d.file] = &volume{Owner: g.ID, Bytes: cloudInitBytes, Format: "raw"}
 		return d.print(volumes[d.file]), nil
 	}
 	if gib, err := strconv.ParseFloat(rest, 64); err == nil {

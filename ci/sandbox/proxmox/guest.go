@@ -222,12 +222,6 @@ func (s *Server) Stopped(id int) {
 	})
 }
 
-// remove takes a VM and its volumes out of the state; s.mu is held.
-func (s *Server) remove(g *guest) {
-	delete(s.state.Guests, g.ID)
-	maps.DeleteFunc(s.state.Volumes, func(_ string, v *volume) bool { return v.Owner == g.ID })
-}
-
 // describe is a VM in lists and in its status; s.mu is held.
 func (s *Server) describe(g *guest) map[string]any {
 	shown := map[string]any{

@@ -212,6 +212,13 @@ func (s *Server) storageStatus(r *request) (any, error) {
 	return s.describeStorage(storage), nil
 }
 
+// mayUse is check_volume_access of pve-storage 8.3.6, src/PVE/Storage.pm, for a disk and for no VM.
+func (s *Server) mayUse(storage string, v *volume) bool {
+	on := "/storage/" + storage
+	return s.acl.has(on, "Datastore.Allocate") || s.acl.has(on, "Datastore.Audit") && s.acl.has(vmPath(v.Owner), "VM.Config.Disk")
+}
+
+// contentList leaves out what the caller may not use, silently: src/PVE/API2/Storage/Content.pm of pve-storage 8.3.6.
 func (s *Server) contentList(r *request) (any, error) {
 	storage, err := s.storage(r.http.PathValue("storage"))
 	if err != nil {
@@ -222,7 +229,7 @@ func (s *Server) contentList(r *request) (any, error) {
 	list := []map[string]any{}
 	for _, id := range slices.Sorted(maps.Keys(s.state.Volumes)) {
 		v := s.state.Volumes[id]
-		if owner := r.params.Get("vmid"); !strings.HasPrefix(id, storage.ID+":") || owner != "" && owner != strconv.Itoa(v.Owner) {
+		if owner := r.params.Get("vmid"); !strings.HasPrefix(id, storage.ID+":") || owner != "" && owner != strconv.Itoa(v.Owner) || !s.mayUse(storage.ID, v) {
 			continue
 		}
 		if kind := r.params.Get("content"); kind == "" || kind == "images" {

@@ -22,7 +22,7 @@ import (
 // Options of a Server. File and Tokens are required.
 type Options struct {
 	File     string          // the state; created by the first change
-	Profile  profile.Profile // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, StorageLock, CloneFails, StorageFull, ClockSkew
+	Profile  profile.Profile // delays VMClone, VMConfig, VMStart, VMStop, VMDelete; faults ProxmoxMoods, StorageLock, CloneFails, DiskStays, StorageFull, ClockSkew
 	Machines Machines        // nil: the VMs do nothing
 	Tokens   []string        // "user@realm!name=secret"
 	// Privileges are what each token has, by path, down to the next path that is listed; nil: all on /. The fault PrivilegeMissing takes some away.

@@ -23,17 +23,26 @@ func (s *Server) storageLock(ctx context.Context, id string) error {
 	if !held {
 		return nil
 	}
-	storage, err := s.storage(id)
+	refused, err := s.notToBeHad(ctx, id)
 	if err != nil {
 		return err
 	}
+	return refused
+}
+
+// notToBeHad waits for a storage's lock in vain, and returns what the host says then.
+func (s *Server) notToBeHad(ctx context.Context, id string) (refused, err error) {
+	storage, err := s.storage(id)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.profile.Sleep(ctx, storageLockTimeout); err != nil {
-		return err
+		return nil, err
 	}
 	if storage.Shared {
-		return internal("cfs-lock 'storage-%s' error: got lock request timeout", id)
+		return internal("cfs-lock 'storage-%s' error: got lock request timeout", id), nil
 	}
-	return internal("can't lock file '/var/lock/pve-manager/pve-storage-%s' - got timeout", id)
+	return internal("can't lock file '/var/lock/pve-manager/pve-storage-%s' - got timeout", id), nil
 }
 
 // made are the storages of the volumes that a change makes; s.mu is held.

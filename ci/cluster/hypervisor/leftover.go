@@ -1,0 +1,112 @@
+package hypervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luthermonson/go-proxmox"
+)
+
+// Leftover is a volume of a VM that is gone: Proxmox removes a VM also where the storage of its disks is away or busy, and says so in the log
+// of a task that ends well (destroy_vm of qemu-server 8.3.13, PVE/QemuServer.pm). A disk keeps its number and its room; a cloud-init drive is
+// in the way of the next VM of that id. The right to remove a volume, Datastore.Allocate, is more than a token needs for anything else.
+type Leftover struct {
+	Volume string // "local-lvm:vm-421-disk-0"
+	VM     VM     // as it was
+}
+
+// Fix is what to type where.
+func (l Leftover) Fix() string {
+	return fmt.Sprintf("type \"pvesm free %s\" on %s", l.Volume, l.VM.Host)
+}
+
+// Mine are the VMs of which a removal of the cluster may say that they were its own: those in its range with its tag, and those that an
+// earlier create had begun, by the note in the state folder.
+func (h *Hypervisor) Mine(ctx context.Context, state string) ([]VM, error) {
+	begun, err := readUnfinished(state)
+	if _, broken := errors.AsType[*brokenNote](err); err != nil && !broken {
+		return nil, err
+	}
+	vms, err := h.patientList(ctx, h.cluster.VMIDs.Contains)
+	return slices.DeleteFunc(vms, func(vm VM) bool { return vm.Template || !vm.Ours && !slices.Contains(begun, vm.ID) }), err
+}
+
+// NotRemoved says of VMs that were removed which volumes were not removed with them, an error each. unseen is not empty where that could not be
+// looked up: a token may lack the right, which create does without.
+func (h *Hypervisor) NotRemoved(ctx context.Context, removed []VM) (left []error, unseen string) {
+	found, err := h.Leftovers(ctx, removed)
+	if err != nil {
+		return nil, fmt.Sprintf("not looked up: whether all disks of the machines are gone: %v", err)
+	}
+	for _, l := range found {
+		left = append(left, fmt.Errorf("VM %d %s is gone, and its volume %s is still there, since the storage was away or busy; a token must not remove it: %s",
+			l.VM.ID, l.VM.Name, l.Volume, l.Fix()))
+	}
+	return left, ""
+}
+
+// Leftovers are the volumes that are left of VMs, where no VM has their id any more: in the cluster's storage on their hosts, and in each other
+// one that holds disks and that the token sees.
+func (h *Hypervisor) Leftovers(ctx context.Context, of []VM) (left []Leftover, err error) {
+	there, err := h.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gone := map[string][]VM{}
+	for _, vm := range of {
+		if !slices.ContainsFunc(there, func(other VM) bool { return other.ID == vm.ID }) {
+			gone[vm.Host] = append(gone[vm.Host], vm)
+		}
+	}
+	for host, vms := range gone {
+		storages, err := h.diskStorages(ctx, host)
+		if err != nil {
+			return nil, err
+		}
+		for _, storage := range storages {
+			for _, vm := range vms {
+				var volumes []proxmox.StorageContent
+				if err := h.client.Get(ctx, fmt.Sprintf("/nodes/%s/storage/%s/content?content=images&vmid=%d", host, storage, vm.ID), &volumes); err != nil {
+					return nil, fmt.Errorf("ask Proxmox at %s what %s on %s has of VM %d: %w", h.cluster.Proxmox.URL, storage, host, vm.ID, err)
+				}
+				for _, volume := range volumes {
+					left = append(left, Leftover{volume.Volid, vm})
+				}
+			}
+		}
+	}
+	slices.SortFunc(left, func(a, b Leftover) int { return strings.Compare(a.Volume, b.Volume) })
+	return left, nil
+}
+
+// diskStorages are those of a host in which the token sees disks: Proxmox leaves them out, silently, where it lacks the right. The cluster's
+// own is among them, or it is an error.
+func (h *Hypervisor) diskStorages(ctx context.Context, host string) (names []string, err error) {
+	const privilege = "Datastore.Audit"
+	path := func(storage string) string { return "/storage/" + storage }
+	storages, err := new(proxmox.Node).New(h.client, host).Storages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask Proxmox at %s for the storages of %s: %w", h.cluster.Proxmox.URL, host, err)
+	}
+	own := h.cluster.Proxmox.Storage
+	for _, storage := range storages {
+		if !slices.Contains(strings.Split(storage.Content, ","), "images") || storage.Active == 0 && storage.Name != own {
+			continue
+		}
+		at := path(storage.Name)
+		permissions, err := h.client.Permissions(ctx, &proxmox.PermissionsOptions{Path: at})
+		if err != nil {
+			return nil, fmt.Errorf("ask Proxmox at %s what the token may do: %w", h.cluster.Proxmox.URL, err)
+		}
+		if permissions[at][privilege] {
+			names = append(names, storage.Name)
+		}
+	}
+	if !slices.Contains(names, own) {
+		return nil, fmt.Errorf("the token of Proxmox at %s sees no disks in %s on %s: give it %s on %s", h.cluster.Proxmox.URL, own, host, privilege, path(own))
+	}
+	return names, nil
+}
