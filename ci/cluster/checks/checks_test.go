@@ -190,6 +190,15 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			"Proxmox template": {Failed, "VM 900 (talos) is no template", "qm template 900"}}},
 		"somebody else's VM": {func(w *world) { w.guests = append(w.guests, proxmox.Guest{VM: proxmox.VM{ID: 423, Name: "db"}}) }, map[string]told{
 			"Proxmox VM ids": {Failed, `VM 423 on proxmox is "db" without the cluster's tag, not blue-cp-3`, "give the node another vmID"}}},
+		"disks that a VM left behind": {func(w *world) {
+			w.guests = append(w.guests, proxmox.Guest{VM: proxmox.VM{ID: 500, Name: "keeps", Disks: []proxmox.Disk{
+				{Interface: "scsi0", Volume: "local-lvm:vm-423-disk-0", Bytes: gib}, {Interface: "scsi1", Volume: "local-lvm:vm-600-disk-0", Bytes: gib}}}})
+		}, map[string]told{
+			"Proxmox VM ids": {Warning, "local-lvm:vm-423-disk-0 on proxmox has the id of blue-cp-3 and is of no VM: it takes room", "look whose it was"}}},
+		"a cloud-init drive that a VM left behind": {func(w *world) {
+			w.guests = append(w.guests, proxmox.Guest{VM: proxmox.VM{ID: 500, Name: "keeps", Disks: []proxmox.Disk{{Interface: "scsi0", Volume: "local-lvm:vm-423-cloudinit", Bytes: gib}}}})
+		}, map[string]told{
+			"Proxmox VM ids": {Failed, "local-lvm:vm-423-cloudinit on proxmox has the id of blue-cp-3 and is of no VM: another one cannot be made", `type "pvesm free local-lvm:vm-423-cloudinit" on proxmox`}}},
 		"a stranger's address": {func(w *world) {
 			w.strangers = map[netip.Addr]answer{netip.MustParseAddr("192.168.1.214"): {22, true}}
 		}, map[string]told{

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 )
 
@@ -128,8 +129,8 @@ func (s *sight) unlinked(storages []hypervisor.Storage, disks []hypervisor.Disk,
 	return nil
 }
 
-// ids looks whether the nodes' ids are free, or the cluster's own.
-func ids(_ context.Context, s *sight) []finding {
+// ids looks whether the nodes' ids are free, or the cluster's own. Disks that a VM left behind have its id still.
+func ids(ctx context.Context, s *sight) []finding {
 	found, why := s.seen()
 	if why != nil {
 		return why
@@ -142,6 +143,9 @@ func ids(_ context.Context, s *sight) []finding {
 	for _, stranger := range strangers {
 		taken = append(taken, finding{Failed, stranger.Seen, stranger.Fix})
 	}
+	if taken == nil {
+		taken = s.leftovers(ctx, found.missing)
+	}
 	switch all := len(s.described.Nodes); {
 	case taken != nil:
 		return taken
@@ -152,6 +156,27 @@ func ids(_ context.Context, s *sight) []finding {
 	default:
 		return ok("%d are the cluster's own, %d are free", all-len(found.missing), len(found.missing))
 	}
+}
+
+// leftovers are the disks that stand in storages under the ids of nodes without a VM. That a token does not see them is told by the row privileges.
+func (s *sight) leftovers(ctx context.Context, missing []description.Node) (found []finding) {
+	var vms []hypervisor.VM
+	for _, node := range missing {
+		vms = append(vms, hypervisor.VM{ID: node.VMID, Name: node.Name, Host: node.Host})
+	}
+	left, err := s.api().Leftovers(ctx, vms)
+	if err != nil {
+		return nil
+	}
+	for _, l := range left {
+		status, so := Warning, "it takes room"
+		if l.Blocks() {
+			status, so = Failed, "another one cannot be made"
+		}
+		found = append(found, finding{status, fmt.Sprintf("%s on %s has the id of %s and is of no VM: %s", l.Volume, l.VM.Host, l.VM.Name, so),
+			"look whose it was, and where nobody needs it, " + l.Fix()})
+	}
+	return found
 }
 
 const (

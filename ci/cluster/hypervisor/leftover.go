@@ -23,6 +23,11 @@ func (l Leftover) Fix() string {
 	return fmt.Sprintf("type \"pvesm free %s\" on %s", l.Volume, l.VM.Host)
 }
 
+// Blocks tells that the next VM of that id cannot be made before it is gone: the name of a cloud-init drive has no number.
+func (l Leftover) Blocks() bool {
+	return strings.Contains(l.Volume, fmt.Sprintf("vm-%d-cloudinit", l.VM.ID))
+}
+
 // Mine are the VMs of which a removal of the cluster may say that they were its own: those in its range with its tag, and those that an
 // earlier create had begun, by the note in the state folder.
 func (h *Hypervisor) Mine(ctx context.Context, state string) ([]VM, error) {
@@ -67,13 +72,13 @@ func (h *Hypervisor) Leftovers(ctx context.Context, of []VM) (left []Leftover, e
 			return nil, err
 		}
 		for _, storage := range storages {
-			for _, vm := range vms {
-				var volumes []proxmox.StorageContent
-				if err := h.client.Get(ctx, fmt.Sprintf("/nodes/%s/storage/%s/content?content=images&vmid=%d", host, storage, vm.ID), &volumes); err != nil {
-					return nil, fmt.Errorf("ask Proxmox at %s what %s on %s has of VM %d: %w", h.cluster.Proxmox.URL, storage, host, vm.ID, err)
-				}
-				for _, volume := range volumes {
-					left = append(left, Leftover{volume.Volid, vm})
+			var volumes []proxmox.StorageContent
+			if err := h.client.Get(ctx, fmt.Sprintf("/nodes/%s/storage/%s/content?content=images", host, storage), &volumes); err != nil {
+				return nil, fmt.Errorf("ask Proxmox at %s which disks %s on %s has: %w", h.cluster.Proxmox.URL, storage, host, err)
+			}
+			for _, volume := range volumes {
+				if i := slices.IndexFunc(vms, func(vm VM) bool { return uint64(vm.ID) == volume.VMID }); i >= 0 {
+					left = append(left, Leftover{volume.Volid, vms[i]})
 				}
 			}
 		}

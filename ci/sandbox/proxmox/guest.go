@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,13 +182,27 @@ func (s *Server) seeded(seed Guest) (*guest, error) {
 		} else if _, err := s.storage(parseDrive(id).storage()); err != nil {
 			return nil, err
 		} else {
-			volumes[id] = &volume{Owner: g.ID, Bytes: disk.Bytes, Format: "raw"}
+			volumes[id] = &volume{Owner: owner(id, g.ID), Bytes: disk.Bytes, Format: "raw"}
 		}
 		g.Config[disk.Interface] = drive{file: id}.print(volumes[id])
 	}
 	s.state.Volumes = volumes
 	s.state.Guests[g.ID] = g
 	return g, nil
+}
+
+// owned is the name of a volume, which says whose it is: parse_volname of pve-storage 8.3.6, src/PVE/Storage/LvmThinPlugin.pm.
+var owned = regexp.MustCompile(`^(?:vm|base)-([0-9]+)-`)
+
+// owner is the id that the name of a volume has, whose configuration may be another VM's.
+func owner(volume string, otherwise int) int {
+	_, name, _ := strings.Cut(volume, ":")
+	if match := owned.FindStringSubmatch(name[strings.LastIndex(name, "/")+1:]); match != nil {
+		if id, err := strconv.Atoi(match[1]); err == nil {
+			return id
+		}
+	}
+	return otherwise
 }
 
 // powerOn marks a VM as running and tells it; s.mu is held.

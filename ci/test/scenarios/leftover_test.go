@@ -23,6 +23,7 @@ func TestDisksThatStayBehindAreNamed(t *testing.T) {
 	if want := disk + " on pve has the id of sandbox-cp-1, whose VM was gone before: look whose it was"; !strings.Contains(said, want) {
 		t.Errorf("a destroy that has nothing to do does not say %q:\n%s", want, said)
 	}
+	w.castle("create").failsWith("nothing was changed, and create cannot begin:", drive+" on pve has the id of sandbox-cp-1 and is of no VM: another one cannot be made")
 	tell.Observation(t, 0, "%s", named+disk)
 	w.off(syscall.SIGTERM)
 }

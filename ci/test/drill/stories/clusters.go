@@ -110,9 +110,10 @@ var clusters = []Story{
 		in(scenarios, "TestSomebodyElsesVMInTheOneOfANodeIsLeftAlone"), in(hypervisor, "TestAVMIsTheClustersByIDNameAndTagTogether"))},
 	{"wipe-guards", "what has the cluster's id and its tag goes, and nothing else; without the typed name it is listed", also(
 		in(scenarios, "TestWipe"), in(hypervisor, "TestAWipeTakesWhatHasTheClustersIDAndItsTag", "TestAVMIsRemovedAsItWasListed"))},
-	{"disk-stays", "disks that a storage did not let go of when their VM was removed are named with what removes them; those of other VMs are not", also(
+	{"disk-stays", "disks that a storage did not let go of when their VM was removed are named with what removes them, also before the next VM of that id; those of other VMs are not", also(
 		in(scenarios, "TestDisksThatStayBehindAreNamed", "TestAWipeNamesDisksThatStayBehind"),
-		in(hypervisor, "TestDisksThatStayBehindAreNamedWithTheirCureAndNobodyElsesAre", "TestATokenThatSeesNoDisksDoesNotSayThatTheyAreGone"))},
+		in(hypervisor, "TestDisksThatStayBehindAreNamedWithTheirCureAndNobodyElsesAre", "TestATokenThatSeesNoDisksDoesNotSayThatTheyAreGone"),
+		in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
 	{"destroy-hangs", "a cluster that is dead in part, or whose API is silent, is removed all the same within a deadline; what went with its machines is listed", also(
 		in(scenarios, "TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent"), in(teardown, "TestWhatHoldsIsNamedOnceNothingGoesAnyMore"))},
 	{"flux-fights-destroy", "Flux goes first and is waited for, then load balancers and volumes; nothing is stuck", also(
