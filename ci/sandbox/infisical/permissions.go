@@ -59,7 +59,7 @@ func (c Client) rules(faults profile.Faults) []Permission {
 	switch {
 	case c.ReadOnly:
 		rules = []Permission{{Subject: subjectSecrets, Actions: []string{actionDescribe, actionValue}}}
-	case rules == nil:
+	case len(rules) == 0: // a written world.yaml has an empty list
 		rules = everything
 	}
 	rules = slices.Clone(rules)

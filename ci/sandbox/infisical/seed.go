@@ -13,7 +13,7 @@ type Project struct {
 	ID           string                                  `yaml:"id"`
 	Slug         string                                  `yaml:"slug"`
 	Clients      []Client                                `yaml:"clients"`
-	Policies     []Policy                                `yaml:"policies"`
+	Policies     []Policy                                `yaml:"policies,omitempty"`
 	Environments map[string]map[string]map[string]string `yaml:"environments"` // slug, folder's path, secret's name: value
 }
 
@@ -21,10 +21,10 @@ type Project struct {
 type Client struct {
 	ID       string        `yaml:"id"`
 	Secret   string        `yaml:"secret"`
-	TokenTTL time.Duration `yaml:"tokenTTL"` // 0 is 30 days, Infisical's own default
-	ReadOnly bool          `yaml:"readOnly"` // it may read all secrets, and nothing else
+	TokenTTL time.Duration `yaml:"tokenTTL"`           // 0 is 30 days, Infisical's own default
+	ReadOnly bool          `yaml:"readOnly,omitempty"` // it may read all secrets, and nothing else
 	// Permissions are the rules of its role; without any it may do everything with secrets and folders.
-	Permissions []Permission `yaml:"permissions"`
+	Permissions []Permission `yaml:"permissions,omitempty"`
 }
 
 const defaultTokenTTL = 30 * 24 * time.Hour

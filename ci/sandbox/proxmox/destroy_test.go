@@ -35,7 +35,7 @@ func (w *world) remove(t *testing.T, id int, unreferenced bool) *api.Task {
 func TestAVMGoesWhoseStorageDoesNotLetGoOfItsDisks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxmox.json")
 	w := newWorld(t, func(o *Options) {
-		slow(profile.Delays{}, profile.Faults{profile.DiskStays: "521"})(o)
+		o.Profile = profile.Profile{Faults: profile.Faults{profile.DiskStays: "521"}}
 		o.File = file
 	})
 	w.configured(t, 521, "cp", "192.168.77.211/24", nil)
