@@ -32,6 +32,10 @@ var roughMinutes = map[string]int{
 	"cosign":                  8,
 	"talos":                   6,
 	"containerd":              3,
+	"kubelet":                 3,
+	"coredns":                 3,
+	"flannel":                 2,
+	"flannel-cni":             1,
 }
 
 // Estimate says how long something that is not built yet will take.

@@ -212,7 +212,7 @@ func TestWhatMovesTogetherIsInOneGroup(t *testing.T) {
 		{"github.com/bpg/terraform-provider-proxmox", "bpg/proxmox"},
 		{"go.etcd.io/etcd/server/v3", "registry.k8s.io/etcd"},
 		{"k8s.io/kubernetes", "registry.k8s.io/kube-apiserver", "registry.k8s.io/kube-controller-manager", "registry.k8s.io/kube-scheduler"},
-		{"github.com/siderolabs/talos", "github.com/containerd/containerd/v2"},
+		{"github.com/siderolabs/talos", "github.com/containerd/containerd/v2", "github.com/coredns/coredns", "github.com/flannel-io/flannel"},
 		{"go.universe.tf/metallb", "quay.io/metallb/controller", "metallb"},
 		{"github.com/external-secrets/external-secrets", "ghcr.io/external-secrets/external-secrets", "external-secrets"},
 		{"github.com/fluxcd/source-controller", "ghcr.io/fluxcd/source-controller", "github.com/fluxcd/kustomize-controller", "ghcr.io/fluxcd/kustomize-controller",
