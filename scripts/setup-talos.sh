@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# What real Talos nodes are made of, built where that is not done yet: setup-talos.sh CASTLE CACHE. It prints the program castle-node, and the
-# folders of Talos, containerd and etcd.
+# What real Talos nodes are made of, built where that is not done yet: setup-talos.sh CASTLE CACHE [kubernetes]. It prints the program
+# castle-node, the folders of Talos, containerd and etcd, and for nodes with Kubernetes those of its control plane, its kubelet and its network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+packages=(runc) tools=(talos containerd etcd)
+if [ "${3:-}" = kubernetes ]; then
+	packages+=(containernetworking-plugins iptables mount nftables)
+	tools+=(kubernetes kubelet coredns flannel flannel-cni)
+fi
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-	"$1" packages runc
+	"$1" packages "${packages[@]}"
 fi
 CGO_ENABLED=0 go build -trimpath -o "$2/bin/castle-node" ./ci/cmd/castle-node # the nodes have no library
 echo "$2/bin/castle-node"
-exec "$1" tool --cache="$2" talos containerd etcd
+exec "$1" tool --cache="$2" "${tools[@]}"

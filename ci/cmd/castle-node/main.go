@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command castle-node is what a real Talos node of the proving ground has beside Talos: it makes a machine's first process of Talos's
-// machined, stands before runc where the machine lacks a capability, and stands in for the kubelet. It is small and static, since it goes
-// into the nodes' root file system and into an image. This package holds commands only.
+// machined, stands before runc where containers have to fit the machine, and stands in for the kubelet and for a pod's first process. It is
+// small and static, since it goes into the nodes' root file system and into images. This package holds commands only.
 package main
 
 import (
@@ -31,6 +31,8 @@ func run(name string, args []string) error {
 		return inside.Runc(args)
 	case inside.KubeletName:
 		return inside.Kubelet()
+	case inside.PauseName:
+		return inside.Pause()
 	default:
 		return inside.Boot(os.Stdin)
 	}

@@ -15,13 +15,22 @@ import (
 
 func newNodesCommand() *cobra.Command {
 	var options talosnodes.Options
+	var components talosnodes.Components
 	var cluster string
+	folders := []struct {
+		flag string
+		of   *string
+	}{
+		{"kubernetes", &components.ControlPlane}, {"kubelet", &components.Kubelet}, {"coredns", &components.CoreDNS},
+		{"flannel", &components.Flannel}, {"flannel-cni", &components.FlannelCNI},
+	}
 	command := &cobra.Command{
 		Use:   "nodes",
 		Short: "Start real Talos nodes in maintenance mode, and keep them until interrupted",
 		Long: `Start a real Talos node for each node of a description, and keep them until
-interrupted. They run etcd and no Kubernetes, in Talos's container mode. What they hold
-outlives the call. It needs root, and namespaces of its own:
+interrupted, in Talos's container mode. They run etcd and no Kubernetes, unless --kubelet
+is there and what belongs to it. What they hold outlives the call. It needs root, and
+namespaces of its own:
 
   ` + talosnodes.Unshare + ` castle-sandbox nodes …
 
@@ -34,6 +43,9 @@ Who works on the nodes enters these namespaces (nsenter --target PID --net).`,
 			}
 			options.Kubernetes = described.Kubernetes.Version
 			options.Address = netip.PrefixFrom(described.Network.Gateway, described.Network.Subnet.Bits())
+			if components != (talosnodes.Components{}) {
+				options.Components = &components
+			}
 			world, err := talosnodes.Open(options)
 			if err != nil {
 				return err
@@ -55,6 +67,12 @@ Who works on the nodes enters these namespaces (nsenter --target PID --net).`,
 	flags.StringVar(&options.Containerd, "containerd", "", "the folder that castle tool containerd prints")
 	flags.StringVar(&options.Etcd, "etcd", "", "the program etcd")
 	flags.StringVar(&options.Node, "node", "", "the program castle-node")
+	var together []string
+	for _, folder := range folders {
+		flags.StringVar(folder.of, folder.flag, "", "the folder that castle tool "+folder.flag+" prints")
+		together = append(together, folder.flag)
+	}
+	command.MarkFlagsRequiredTogether(together...)
 	for _, flag := range []string{"cluster", "dir", "talos", "containerd", "etcd", "node"} {
 		if err := command.MarkFlagRequired(flag); err != nil {
 			panic(err)

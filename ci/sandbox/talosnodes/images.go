@@ -6,13 +6,15 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path"
 	"runtime"
-	"strings"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -22,11 +24,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is one that nodes pull: a single program in it.
+// Image is one that nodes pull: programs of this machine, with the libraries that they are linked with.
 type Image struct {
-	Name    string // "registry.k8s.io/etcd:v3.6.12"
-	Program string // the file on this machine
-	Path    string // where it is in the image, "usr/local/bin/etcd"
+	Name  string            // "registry.k8s.io/etcd:v3.6.12"
+	Start string            // the one that a container starts: where it is in the image, "usr/local/bin/etcd"
+	Files map[string]string // where each is on this machine, by where it is in the image
+}
+
+// image is one of a single program, and of what it calls.
+func image(name, start, program string, called ...files) Image {
+	all := files{start: program}
+	for _, more := range called {
+		maps.Copy(all, more)
+	}
+	return Image{Name: name, Start: start, Files: all}
 }
 
 // host is the registry's.
@@ -55,38 +66,11 @@ func (i Image) push(registry http.RoundTripper) error {
 }
 
 func (i Image) build() (v1.Image, error) {
-	program, err := os.ReadFile(i.Program)
+	content, err := i.content()
 	if err != nil {
 		return nil, err
 	}
-	var files bytes.Buffer
-	archive := tar.NewWriter(&files)
-	// Folders that a kubelet's container has mounts at, below what is a link there; and somebody for the user's number.
-	entries := []*tar.Header{
-		{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755}, {Typeflag: tar.TypeDir, Name: "run/", Mode: 0o755},
-		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, {Typeflag: tar.TypeDir, Name: "var/", Mode: 0o755},
-		{Typeflag: tar.TypeSymlink, Name: "var/run", Linkname: "../run"},
-	}
-	for folder := path.Dir(i.Path); folder != "."; folder = path.Dir(folder) {
-		entries = append(entries, &tar.Header{Typeflag: tar.TypeDir, Name: folder + "/", Mode: 0o755})
-	}
-	for _, entry := range entries {
-		if err := archive.WriteHeader(entry); err != nil {
-			return nil, err
-		}
-	}
-	for file, content := range map[string][]byte{"etc/passwd": []byte("root:x:0:0:root:/root:/sbin/nologin\n"), i.Path: program} {
-		if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file, Mode: 0o755, Size: int64(len(content))}); err != nil {
-			return nil, err
-		}
-		if _, err := archive.Write(content); err != nil {
-			return nil, err
-		}
-	}
-	if err := archive.Close(); err != nil {
-		return nil, err
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
 		tarball.WithCompressionLevel(gzip.BestSpeed))
 	if err != nil {
 		return nil, err
@@ -101,6 +85,60 @@ func (i Image) build() (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{Entrypoint: []string{"/" + strings.TrimPrefix(i.Path, "/")}}
+	config.Config = v1.Config{Entrypoint: []string{"/" + i.Start}, Env: []string{"PATH=/usr/local/bin:/usr/bin"}}
 	return mutate.ConfigFile(image, config)
 }
+
+// content is the image's one layer.
+func (i Image) content() ([]byte, error) {
+	files, err := withLibraries(i.Files)
+	if err != nil {
+		return nil, err
+	}
+	var layer bytes.Buffer
+	archive := tar.NewWriter(&layer)
+	folders := map[string]bool{}
+	for file := range files {
+		for folder := path.Dir(file); folder != "."; folder = path.Dir(folder) {
+			folders[folder+"/"] = true
+		}
+	}
+	// Folders that a kubelet's container has mounts at, below what is a link there.
+	for _, folder := range []string{"etc/", "run/", "usr/", "usr/bin/", "usr/lib/", "var/"} {
+		folders[folder] = true
+	}
+	entries := []*tar.Header{{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}}
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		entries = append(entries, &tar.Header{Typeflag: tar.TypeDir, Name: folder, Mode: 0o755})
+	}
+	for name, target := range imageLinks {
+		entries = append(entries, &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target})
+	}
+	for _, entry := range entries {
+		if err := archive.WriteHeader(entry); err != nil {
+			return nil, err
+		}
+	}
+	put := func(name string, content []byte) error {
+		return errors.Join(archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(content))}), second(archive.Write(content)))
+	}
+	// Somebody for the user's number.
+	if err := put("etc/passwd", []byte(texts["etc/passwd"])); err != nil {
+		return nil, err
+	}
+	for name, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := put(name, content); err != nil {
+			return nil, err
+		}
+	}
+	return layer.Bytes(), archive.Close()
+}
+
+// imageLinks are an image's folders that stand in for others.
+var imageLinks = map[string]string{"bin": "usr/bin", "sbin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib", "var/run": "../run"}
+
+func second(_ int, err error) error { return err }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -22,7 +23,7 @@ import (
 // node is one that is on.
 type node struct {
 	command *exec.Cmd
-	group   string
+	groups  []string
 	ended   chan struct{}
 }
 
@@ -61,11 +62,11 @@ func (w *World) start(name string, at netip.Addr) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{group: filepath.Join(w.cgroup, name), ended: make(chan struct{})}
-	if err := os.Mkdir(n.group, 0o755); err != nil {
+	n := &node{groups: []string{filepath.Join(w.cgroup, name)}, ended: make(chan struct{})}
+	if err := os.Mkdir(n.groups[0], 0o755); err != nil {
 		return nil, err
 	}
-	group, err := os.Open(n.group)
+	group, err := os.Open(n.groups[0])
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +85,18 @@ func (w *World) start(name string, at netip.Addr) (*node, error) {
 		return nil, err
 	}
 	if err := n.command.Start(); err != nil {
-		return nil, errors.Join(err, removeGroup(n.group))
+		return nil, errors.Join(err, removeGroup(n.groups[0]))
 	}
 	go func() {
 		_ = n.command.Wait() // how a node ends is nobody's mistake
 		close(n.ended)
 	}()
 	w.cards++
+	entered, err := w.enter(name, n.command.Process.Pid)
+	n.groups = append(n.groups, entered...)
+	if err != nil {
+		return nil, errors.Join(err, n.cut())
+	}
 	err = plug(w.bridge, n.command.Process.Pid, fmt.Sprintf("node%d", w.cards), netip.PrefixFrom(at, w.Address.Bits()), w.Address.Addr())
 	if err == nil {
 		_, err = input.Write(description)
@@ -104,7 +110,7 @@ func (w *World) start(name string, at netip.Addr) (*node, error) {
 // machine prepares a node's disk, and the files that Docker would give a container.
 func (w *World) machine(name string, at netip.Addr) (inside.Machine, error) {
 	disk := w.disk(name)
-	machine := inside.Machine{Hostname: name, Root: filepath.Join(disk, "root"), System: w.system(), UserNamespace: w.limited,
+	machine := inside.Machine{Hostname: name, Root: filepath.Join(disk, "root"), System: w.system(), UserNamespace: w.limited, Hierarchies: slices.Sorted(maps.Keys(w.hierarchies)),
 		Volumes: map[string]string{}, Files: map[string]string{}}
 	failed := []error{os.MkdirAll(machine.Root, 0o755)}
 	for place, folder := range volumes {
@@ -196,7 +202,11 @@ func (n *node) cut() error {
 		}
 		<-n.ended
 	}
-	return removeGroup(n.group)
+	var failed []error
+	for _, group := range n.groups {
+		failed = append(failed, removeGroup(group))
+	}
+	return errors.Join(failed...)
 }
 
 // groupPatience is how long the kernel may take to let go of the processes that it killed.

@@ -3,12 +3,10 @@
 package talosnodes
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -47,7 +45,7 @@ var (
 )
 
 // makeSystem puts Talos's root file system together in an empty folder.
-func (o Options) makeSystem(root string, authority []byte) error {
+func (o Options) makeSystem(root string, authority []byte, wrapped bool) error {
 	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
 	var failed []error
 	for _, folder := range folders {
@@ -68,7 +66,8 @@ func (o Options) makeSystem(root string, authority []byte) error {
 	for _, program := range []string{"containerd", "containerd-shim-runc-v2"} {
 		failed = append(failed, place(filepath.Join(o.Containerd, program), at("usr/bin/"+program)))
 	}
-	failed = append(failed, o.putMachined(at("usr/bin/init"), authority), o.putRunc(root))
+	plugins, err := o.Components.plugins()
+	failed = append(failed, err, o.putMachined(at("usr/bin/init"), authority), o.putRunc(root, wrapped), putAll(root, plugins))
 	return errors.Join(failed...)
 }
 
@@ -88,33 +87,34 @@ func (o Options) putMachined(at string, authority []byte) error {
 	return os.WriteFile(at, trusting, 0o755)
 }
 
-// putRunc takes the machine's own runc with the libraries that it is linked with, and the wrapper before it where root may not all.
-func (o Options) putRunc(root string) error {
+// putRunc takes the machine's own runc, and the wrapper before it where containers have to be made otherwise than they are asked for.
+func (o Options) putRunc(root string, wrapped bool) error {
 	runc, err := exec.LookPath("runc")
 	if err != nil {
 		return err
 	}
-	libraries, err := librariesOf(runc)
+	program := path.Join("usr/bin", inside.RuncName)
+	if wrapped {
+		if err := place(o.Node, filepath.Join(root, program)); err != nil {
+			return err
+		}
+		program = strings.TrimPrefix(inside.RealRunc, "/")
+	}
+	return putAll(root, files{program: runc})
+}
+
+// putAll puts programs into the root file system, with the libraries that they are linked with.
+func putAll(root string, programs files) error {
+	all, err := withLibraries(programs)
 	if err != nil {
 		return err
 	}
-	for _, library := range libraries {
-		if err := place(library, filepath.Join(root, "usr/lib", filepath.Base(library))); err != nil {
+	for name, file := range all {
+		if err := place(file, filepath.Join(root, name)); err != nil {
 			return err
 		}
 	}
-	program := filepath.Join(root, "usr/bin", inside.RuncName)
-	limited, err := inside.Limited()
-	if err != nil {
-		return err
-	}
-	if limited {
-		if err := place(o.Node, program); err != nil {
-			return err
-		}
-		program = filepath.Join(root, inside.RealRunc)
-	}
-	return place(runc, program)
+	return nil
 }
 
 // place copies a file. Everything in the root file system may be run.
@@ -124,24 +124,4 @@ func place(file, at string) error {
 		return err
 	}
 	return os.WriteFile(at, data, 0o755)
-}
-
-// librariesOf are the shared libraries of a program, by where they really are.
-func librariesOf(program string) ([]string, error) {
-	said, err := exec.Command("ldd", program).CombinedOutput()
-	if err != nil {
-		if bytes.Contains(said, []byte("not a dynamic executable")) || bytes.Contains(said, []byte("statically linked")) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("ldd %s: %w: %s", program, err, said)
-	}
-	var libraries []string
-	for lines := bufio.NewScanner(bytes.NewReader(said)); lines.Scan(); {
-		for _, word := range strings.Fields(lines.Text()) {
-			if filepath.IsAbs(word) {
-				libraries = append(libraries, word)
-			}
-		}
-	}
-	return libraries, nil
 }

@@ -14,12 +14,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/vishvananda/netlink"
 	"google.golang.org/grpc"
 
@@ -35,29 +35,24 @@ type Options struct {
 	Etcd       string       // the program, for the image that nodes pull
 	Node       string       // the program castle-node
 	Kubernetes string       // the version that configurations name: a kubelet's image has it as its tag
+	Components *Components  // nil: nodes have no Kubernetes, and a stand-in for the kubelet
 	Address    netip.Prefix // the world's in the nodes' network: what nodes have as gateway and DNS
 }
 
 // World is the nodes' surroundings: what they ask, and the network between them.
 type World struct {
 	Options
-	bridge    netlink.Link
-	cgroup    string // the nodes' common control group
-	limited   bool   // root may not all
-	authority *x509.CertificateAuthority
-	closes    []func()
+	images      []Image
+	bridge      netlink.Link
+	cgroup      string            // the nodes' common control group
+	hierarchies map[string]string // those of version 1 by their controllers, where nodes need them
+	limited     bool              // root may not all
+	authority   *x509.CertificateAuthority
+	closes      []func()
 
 	mutex sync.Mutex
 	nodes map[string]*node
 	cards int
-}
-
-// Images are those that an etcd-only node pulls.
-func (o Options) Images() []Image {
-	return []Image{
-		{Name: constants.EtcdImage + ":" + constants.DefaultEtcdVersion, Program: o.Etcd, Path: "usr/local/bin/etcd"},
-		{Name: constants.KubeletImage + ":" + o.Kubernetes, Program: o.Node, Path: "usr/local/bin/" + inside.KubeletName},
-	}
 }
 
 // Open makes the surroundings of nodes in the network namespace of the calling process. Close ends the nodes, too.
@@ -79,16 +74,29 @@ func (w *World) open() (err error) {
 	if w.limited, err = inside.Limited(); err != nil {
 		return err
 	}
+	if w.images, err = w.Images(); err != nil {
+		return err
+	}
 	for _, folder := range []string{w.system(), w.path("registry")} {
 		if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 			return err
 		}
 	}
-	if err := w.makeSystem(w.system(), w.authority.CrtPEM); err != nil {
-		return fmt.Errorf("put Talos's root file system together: %w", err)
-	}
 	if err := w.makeGroup(); err != nil {
 		return err
+	}
+	if w.Components != nil {
+		if err := w.makeHierarchies(filepath.Base(w.cgroup)); err != nil {
+			return err
+		}
+		back, err := keepTunables()
+		if err != nil {
+			return err
+		}
+		w.onClose(func() { _ = back() })
+	}
+	if err := w.makeSystem(w.system(), w.authority.CrtPEM, w.limited || w.Components != nil); err != nil {
+		return fmt.Errorf("put Talos's root file system together: %w", err)
 	}
 	if w.bridge, err = openBridge(w.Address); err != nil {
 		return fmt.Errorf("the nodes' network: %w", err)
@@ -100,12 +108,14 @@ func (w *World) open() (err error) {
 // serve answers what nodes ask: names, and by HTTPS the registry and the discovery service.
 func (w *World) serve() error {
 	hosts := []string{discoveryHost}
-	for _, image := range w.Images() {
+	for _, image := range w.images {
 		host, err := image.host()
 		if err != nil {
 			return err
 		}
-		hosts = append(hosts, host)
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
 	}
 	stop, err := names{hosts: hosts, address: w.Address.Addr()}.serve(w.Address.Addr())
 	if err != nil {
@@ -132,7 +142,7 @@ func (w *World) serve() error {
 	}
 	w.onClose(func() { _ = server.Close() })
 	go func() { _ = server.ServeTLS(listener, "", "") }() // ends by Close
-	for _, image := range w.Images() {
+	for _, image := range w.images {
 		if err := image.push(w.here()); err != nil {
 			return err
 		}
@@ -200,6 +210,10 @@ func sweep(pattern string, now time.Time) {
 		}
 		if about, err := os.Stat(group); err == nil && now.Sub(about.ModTime()) > abandoned {
 			_ = removeGroup(group) // or the next world does
+			hierarchies, _ := filepath.Glob(filepath.Join(hierarchiesFolder, "*", filepath.Base(group)))
+			for _, one := range hierarchies {
+				_ = removeGroup(one)
+			}
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestAnImageHasItsProgramAndWhatAContainerNeeds(t *testing.T) {
 	if err := os.WriteFile(program, []byte("a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	image, err := Image{Name: "registry.k8s.io/etcd:v3", Program: program, Path: "usr/local/bin/etcd"}.build()
+	image, err := image("registry.k8s.io/etcd:v3", "usr/local/bin/etcd", program).build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,12 +126,22 @@ func TestTheGroupsOfAKilledWorldAreRemovedLater(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(group, "yard-cp-1", "init"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	both := []string{group}
+	if older, err := hierarchies(); err == nil && len(older) > 0 {
+		both = append(both, filepath.Join(hierarchiesFolder, older[0], filepath.Base(group)))
+		if err := os.Mkdir(both[1], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = removeGroup(both[1]) })
+	}
 	sweep(group, time.Now())
 	if _, err := os.Stat(group); err != nil {
 		t.Errorf("a world that may start its first node yet lost its group: %v", err)
 	}
 	sweep(group, time.Now().Add(2*abandoned))
-	if _, err := os.Stat(group); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is there still: %v", err)
+	for _, one := range both {
+		if _, err := os.Stat(one); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is there still: %v", one, err)
+		}
 	}
 }

@@ -22,23 +22,26 @@ import (
 // wanted is the variable that asks for real nodes: what scripts/setup-talos.sh prints, with colons between.
 const wanted = "CASTLE_TALOS_NODES"
 
+var subnet = netip.MustParsePrefix("10.5.0.0/24")
+
 // real are real Talos nodes in the network namespace of this process.
 type real struct {
 	*yard
 	world *sandbox.World
 }
 
-func newReal(t *testing.T) *yard {
+// newReal opens a world for real nodes of a cluster; folders is how many there are in the variable.
+func newReal(t *testing.T, cluster *description.Cluster, folders int, components func(made []string) *sandbox.Components) *yard {
 	t.Helper()
 	made := filepath.SplitList(os.Getenv(wanted))
-	if len(made) != 4 {
+	if len(made) != folders {
 		t.Skip("NOT RUN: it needs what real Talos nodes are made of; `make drill-talos` builds it")
 	}
-	cluster := clusterIn(netip.MustParsePrefix("10.5.0.0/24"))
-	world, err := sandbox.Open(sandbox.Options{
+	options := sandbox.Options{
 		Dir: t.TempDir(), Node: made[0], Talos: made[1], Containerd: made[2], Etcd: filepath.Join(made[3], "etcd"),
-		Kubernetes: cluster.Kubernetes.Version, Address: netip.PrefixFrom(cluster.Network.Gateway, 24),
-	})
+		Kubernetes: cluster.Kubernetes.Version, Address: netip.PrefixFrom(cluster.Network.Gateway, 24), Components: components(made[4:]),
+	}
+	world, err := sandbox.Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,4 +109,6 @@ func (r *real) holder(t *testing.T) string {
 	return answer.GetMessages()[0].GetHostname()
 }
 
-func TestRealNodes(t *testing.T) { play(t, newReal(t)) }
+func TestRealNodes(t *testing.T) {
+	play(t, newReal(t, clusterIn(subnet), 4, func([]string) *sandbox.Components { return nil }))
+}

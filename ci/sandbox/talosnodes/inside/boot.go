@@ -27,6 +27,8 @@ type Machine struct {
 	Files map[string]string `json:"files"`
 	// UserNamespace has machined believe that it is in a user namespace, so that it does without what the machine's root may not do.
 	UserNamespace bool `json:"userNamespace"`
+	// Hierarchies are controllers of cgroup version 1, which are mounted in place of cgroup 2.
+	Hierarchies []string `json:"hierarchies"`
 }
 
 // mount is one file system of the machine, below its root.
@@ -42,7 +44,7 @@ const plain = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 var mounts = []mount{
 	{kind: "proc", at: "proc", flags: plain},
 	{kind: "sysfs", at: "sys", flags: plain},
-	{kind: "cgroup2", at: "sys/fs/cgroup", flags: plain},
+	{kind: "cgroup2", at: controlGroups, flags: plain},
 	{kind: "tmpfs", at: "dev", options: "mode=755", flags: unix.MS_NOSUID},
 	{kind: "devpts", at: "dev/pts", options: "newinstance,ptmxmode=0666,mode=620", flags: unix.MS_NOSUID | unix.MS_NOEXEC},
 	{kind: "tmpfs", at: "dev/shm", flags: unix.MS_NOSUID | unix.MS_NODEV},
@@ -50,6 +52,31 @@ var mounts = []mount{
 	{kind: "tmpfs", at: "run", options: "mode=755", flags: unix.MS_NOSUID | unix.MS_NODEV},
 	{kind: "tmpfs", at: "system", options: "mode=755", flags: unix.MS_NOSUID | unix.MS_NODEV},
 	{kind: "tmpfs", at: "tmp", flags: unix.MS_NOSUID | unix.MS_NODEV},
+}
+
+const controlGroups = "sys/fs/cgroup"
+
+// mounts are those of this machine.
+func (m Machine) mounts() []mount {
+	if len(m.Hierarchies) == 0 {
+		return mounts
+	}
+	var all []mount
+	for _, one := range mounts {
+		if one.at != controlGroups {
+			all = append(all, one)
+			continue
+		}
+		all = append(all, mount{kind: "tmpfs", at: controlGroups, options: "mode=755", flags: plain})
+		for _, controller := range m.Hierarchies {
+			options := controller
+			if controller == "systemd" { // it has no controller
+				options = "none,name=systemd"
+			}
+			all = append(all, mount{kind: "cgroup", at: filepath.Join(controlGroups, controller), options: options, flags: plain})
+		}
+	}
+	return all
 }
 
 // devices are those of /dev, by their numbers.
@@ -91,7 +118,7 @@ func (m Machine) furnish() error {
 		return err
 	}
 	at := func(name string) string { return filepath.Join(m.Root, name) }
-	for _, mount := range mounts {
+	for _, mount := range m.mounts() {
 		if err := os.MkdirAll(at(mount.at), 0o755); err != nil {
 			return err
 		}

@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// KubeletName is what Talos starts in the kubelet's image.
-const KubeletName = "kubelet"
+// KubeletName and KubeletProgram are what Talos starts in the kubelet's image (internal/app/machined/pkg/system/services/kubelet.go of Talos
+// 1.13).
+const (
+	KubeletName    = "kubelet"
+	KubeletProgram = "/usr/local/bin/" + KubeletName
+)
 
 // healthz is where Talos asks a kubelet how it is (HealthFunc in internal/app/machined/pkg/system/services/kubelet.go of Talos 1.13).
 const healthz = "127.0.0.1:10248"

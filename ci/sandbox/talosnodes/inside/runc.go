@@ -32,11 +32,19 @@ func Limited() (bool, error) {
 	return held[unix.CAP_SYS_RESOURCE/32].Effective&(1<<(unix.CAP_SYS_RESOURCE%32)) == 0, nil
 }
 
-// Runc hands a call over to the real runc, and takes out of a container that is to be made what needs CAP_SYS_RESOURCE: the capability
-// itself, and an OOM score below the machine's own.
+// Runc hands a call over to the real runc, and has a container that is to be made fit the machine.
 func Runc(args []string) error {
 	if slices.Contains(args, "create") || slices.Contains(args, "run") {
-		if err := allow(filepath.Join(bundle(args), "config.json")); err != nil {
+		limited, err := Limited()
+		if err != nil {
+			return err
+		}
+		var groups unix.Statfs_t
+		if err := unix.Statfs("/"+controlGroups, &groups); err != nil {
+			return err
+		}
+		here := machine{limited: limited, version1: groups.Type != unix.CGROUP2_SUPER_MAGIC}
+		if err := here.allow(filepath.Join(bundle(args), "config.json")); err != nil {
 			return err
 		}
 	}
@@ -52,33 +60,85 @@ func bundle(args []string) string {
 	return "."
 }
 
+// machine is what containers have to fit.
+type machine struct {
+	limited  bool // root has no CAP_SYS_RESOURCE
+	version1 bool // control groups are those of version 1
+}
+
 // allow rewrites a container's description (config.md of the OCI runtime specification 1.2); what it does not know stays.
-func allow(file string) error {
+func (m machine) allow(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	var spec, process map[string]json.RawMessage
-	var score int
-	var capabilities map[string][]string
 	if err := json.Unmarshal(data, &spec); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	err = errors.Join(part(spec["process"], &process), part(process["oomScoreAdj"], &score), part(process["capabilities"], &capabilities))
-	if err != nil {
+	if err := part(spec["process"], &process); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	for set, held := range capabilities {
-		capabilities[set] = slices.DeleteFunc(held, func(capability string) bool { return capability == lacking })
+	if m.limited {
+		err = errors.Join(err, limit(process))
 	}
-	err = errors.Join(put(process, "oomScoreAdj", max(0, score)), put(process, "capabilities", capabilities), put(spec, "process", process))
-	if err != nil {
-		return err
+	if m.version1 {
+		err = errors.Join(err, showAll(spec))
+	}
+	err = errors.Join(err, m.start(process))
+	if err = errors.Join(err, put(spec, "process", process)); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	if data, err = json.Marshal(spec); err != nil {
 		return err
 	}
 	return os.WriteFile(file, data, 0o644)
+}
+
+// limit takes out what needs CAP_SYS_RESOURCE: the capability itself, and an OOM score below the machine's own.
+func limit(process map[string]json.RawMessage) error {
+	var score int
+	var capabilities map[string][]string
+	if err := errors.Join(part(process["oomScoreAdj"], &score), part(process["capabilities"], &capabilities)); err != nil {
+		return err
+	}
+	for set, held := range capabilities {
+		capabilities[set] = slices.DeleteFunc(held, func(capability string) bool { return capability == lacking })
+	}
+	return errors.Join(put(process, "oomScoreAdj", max(0, score)), put(process, "capabilities", capabilities))
+}
+
+// showAll has a container that sees the machine's control groups see those of all controllers, which are mounts below the place of cgroup 2.
+func showAll(spec map[string]json.RawMessage) error {
+	var mounts []map[string]json.RawMessage
+	if err := part(spec["mounts"], &mounts); err != nil {
+		return err
+	}
+	for _, mount := range mounts {
+		var at, kind string
+		if err := errors.Join(part(mount["destination"], &at), part(mount["type"], &kind)); err != nil {
+			return err
+		}
+		if at == "/"+controlGroups && kind == "bind" {
+			if err := put(mount, "options", []string{"rbind", "rw"}); err != nil {
+				return err
+			}
+		}
+	}
+	return put(spec, "mounts", mounts)
+}
+
+// start has a kubelet bear that its node's disk is the machine's, however full that is, and control groups of version 1.
+func (m machine) start(process map[string]json.RawMessage) error {
+	var args []string
+	if err := part(process["args"], &args); err != nil || len(args) == 0 || args[0] != KubeletProgram {
+		return err
+	}
+	args = append(args, "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")
+	if m.version1 {
+		args = append(args, "--fail-cgroupv1=false")
+	}
+	return put(process, "args", args)
 }
 
 func part(data json.RawMessage, into any) error {
