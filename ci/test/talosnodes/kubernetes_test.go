@@ -129,16 +129,18 @@ func (k *kubernetesOf) listed(t *testing.T) []corev1.Node {
 }
 
 func (k *kubernetesOf) ready(t *testing.T) {
+	since := map[string]string{}
 	k.eventually(t, "all nodes are ready", func() error {
 		there := map[string]bool{}
 		for _, node := range k.listed(t) {
 			if at, is := readySince(&node); is {
 				there[node.Name] = true
-				t.Logf("%s was registered after %s and got ready after %s", node.Name, node.CreationTimestamp.Sub(k.began).Round(time.Second), at.Sub(k.began).Round(time.Second))
+				since[node.Name] = fmt.Sprintf("registered after %s, ready after %s", node.CreationTimestamp.Sub(k.began).Round(time.Second), at.Sub(k.began).Round(time.Second))
 			}
 		}
 		return sameAs(there, k.cluster.Nodes, func(node description.Node) string { return node.Name })
 	})
+	t.Log(since)
 }
 
 func readySince(node *corev1.Node) (at time.Time, is bool) {
