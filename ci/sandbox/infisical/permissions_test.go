@@ -294,3 +294,11 @@ func TestTheNearestPolicySaysWhoGoesByIt(t *testing.T) {
 		t.Errorf("with the fault: %v", answer)
 	}
 }
+
+// A world.yaml that castle wrote has an empty list of rules, where one that was written by hand has none.
+func TestAnIdentityWithoutRulesMayDoEverything(t *testing.T) {
+	w := open(t, "", bound([]infisical.Permission{}...), profile.Profile{})
+	if status, answer := w.get(w.token("bound"), "GITOPS_TOKEN", ""); status != http.StatusOK {
+		t.Errorf("it may not read a secret: %d %v", status, answer)
+	}
+}

@@ -24,9 +24,8 @@ func NameImage(module, published string) error {
 	}
 	image, tag := named[:colon], named[colon+1:]
 	_, err = fmt.Fprintf(list, `
-  # renovate: datasource=docker depName=%s
   - key: castle
-    image: %[1]s
+    image: %s
     tag: %s
     digest: %s
     purpose: the programs of this release
