@@ -61,7 +61,7 @@ func play(ctx context.Context, args []string) error {
 		return err
 	}
 	defer player.trace.Close()
-	if s.Script {
+	if s.Script && !slices.Equal(args[1:], []string{"--version"}) { // which castle asks for before it begins
 		return player.script(ctx, args[1:])
 	}
 	_, err = player.real(".", ".", args[1:])
