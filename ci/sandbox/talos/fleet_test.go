@@ -60,6 +60,19 @@ var commonBundle = sync.OnceValues(func() (*secrets.Bundle, error) {
 
 func newYard(t *testing.T, scale float64, faults ...string) *yard {
 	t.Helper()
+	parsed, err := profile.ParseFaults(faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.New(profile.NameHomelab, scale, parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newYardOf(t, p)
+}
+
+func newYardOf(t *testing.T, p profile.Profile) *yard {
+	t.Helper()
 	yards.Lock()
 	yards.next++
 	y := &yard{t: t, net: fmt.Sprintf("127.77.%d.", 100+yards.next), names: map[int]string{}}
@@ -74,14 +87,6 @@ func newYard(t *testing.T, scale float64, faults ...string) *yard {
 		t.Fatal(err)
 	}
 	y.admin = y.credentials(role.Admin)
-	parsed, err := profile.ParseFaults(faults)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := profile.New(profile.NameHomelab, scale, parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
 	port, err := net.Listen("tcp", y.net+"1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -803,15 +808,9 @@ func TestAMachineThatLeavesEtcdKeepsNothingOfIt(t *testing.T) {
 	y.stage(3, stageBooting) // and never further: nothing is left to start from
 }
 
-// real has the given delays in real time, and no other.
-func (y *yard) real(delays profile.Delays) {
-	y.fleet.change(func() { y.fleet.Profile.Scale, y.fleet.Profile.Delays = 1, delays })
-}
-
 func TestAMemberIsNotLetGoWhileAnotherHasJustStarted(t *testing.T) {
-	y := newYard(t, 0)
+	y := newYardOf(t, profile.Profile{Scale: 1, Delays: profile.Delays{EtcdSettles: time.Hour}})
 	y.cluster(3)
-	y.real(profile.Delays{EtcdSettles: time.Hour})
 	for _, member := range y.members(1) {
 		err := y.at(1, y.admin).EtcdRemoveMemberByID(context.Background(), &machineapi.EtcdRemoveMemberByIDRequest{MemberId: member.GetId()})
 		if err == nil || !strings.HasSuffix(err.Error(), "etcdserver: unhealthy cluster") {
@@ -827,16 +826,19 @@ func TestAMemberIsNotLetGoWhileAnotherHasJustStarted(t *testing.T) {
 		t.Fatalf("it did not try again: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	y.real(profile.Delays{})
+	y.fleet.change(func() { // an hour later
+		for _, m := range y.fleet.machines {
+			m.began = m.began.Add(-time.Hour)
+		}
+	})
 	if err := <-left; err != nil || len(y.members(1)) != 2 {
 		t.Errorf("%d members are left: %v", len(y.members(1)), err)
 	}
 }
 
 func TestWhoLeavesWhileEtcdStopsFindsItsData(t *testing.T) {
-	y := newYard(t, 0)
+	y := newYardOf(t, profile.Profile{Scale: 1, Delays: profile.Delays{EtcdLeave: 3 * time.Second}})
 	y.cluster(3)
-	y.real(profile.Delays{EtcdLeave: time.Hour})
 	ctx, cut := context.WithCancel(context.Background())
 	left := make(chan error, 1)
 	go func() { left <- y.at(3, y.admin).EtcdLeaveCluster(ctx, &machineapi.EtcdLeaveClusterRequest{}) }()
@@ -853,7 +855,6 @@ func TestWhoLeavesWhileEtcdStopsFindsItsData(t *testing.T) {
 	if !data() {
 		t.Error("its data is gone")
 	}
-	y.real(profile.Delays{})
 	if err := y.at(3, y.admin).EtcdLeaveCluster(context.Background(), &machineapi.EtcdLeaveClusterRequest{}); err != nil || data() {
 		t.Errorf("the second call did not go on: %v", err)
 	}
