@@ -160,11 +160,7 @@ func ids(ctx context.Context, s *sight) []finding {
 
 // leftovers are the disks that stand in storages under the ids of nodes without a VM. That a token does not see them is told by the row privileges.
 func (s *sight) leftovers(ctx context.Context, missing []description.Node) (found []finding) {
-	var vms []hypervisor.VM
-	for _, node := range missing {
-		vms = append(vms, hypervisor.VM{ID: node.VMID, Name: node.Name, Host: node.Host})
-	}
-	left, err := s.api().Leftovers(ctx, vms)
+	left, err := s.api().LeftoversOf(ctx, missing)
 	if err != nil {
 		return nil
 	}
@@ -174,7 +170,7 @@ func (s *sight) leftovers(ctx context.Context, missing []description.Node) (foun
 			status, so = Failed, "another one cannot be made"
 		}
 		found = append(found, finding{status, fmt.Sprintf("%s on %s has the id of %s and is of no VM: %s", l.Volume, l.VM.Host, l.VM.Name, so),
-			"look whose it was, and where nobody needs it, " + l.Fix()})
+			l.FixOfAnyones()})
 	}
 	return found
 }

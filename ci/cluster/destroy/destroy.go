@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -152,18 +153,15 @@ func (d *destruction) disksLeft(ctx context.Context, machines *hypervisor.Hyperv
 		d.notes = append(d.notes, unseen)
 		return nil
 	}
-	var others []hypervisor.VM
-	for _, node := range d.cluster.Description.Nodes {
-		if !slices.ContainsFunc(d.mine, func(vm hypervisor.VM) bool { return vm.ID == node.VMID }) {
-			others = append(others, hypervisor.VM{ID: node.VMID, Name: node.Name, Host: node.Host})
-		}
-	}
-	found, err := machines.Leftovers(ctx, others)
+	others := slices.DeleteFunc(slices.Clone(d.cluster.Description.Nodes), func(node description.Node) bool {
+		return slices.ContainsFunc(d.mine, func(vm hypervisor.VM) bool { return vm.ID == node.VMID })
+	})
+	found, err := machines.LeftoversOf(ctx, others)
 	if err != nil { // their host may be gone as well
 		d.notes = append(d.notes, fmt.Sprintf("not looked up: what storages have of machines that were gone before: %v", err))
 	}
 	for _, l := range found {
-		d.notes = append(d.notes, fmt.Sprintf("%s on %s has the id of %s, whose VM was gone before: look whose it was, and where nobody needs it, %s", l.Volume, l.VM.Host, l.VM.Name, l.Fix()))
+		d.notes = append(d.notes, fmt.Sprintf("%s on %s has the id of %s, whose VM was gone before: %s", l.Volume, l.VM.Host, l.VM.Name, l.FixOfAnyones()))
 	}
 	return left
 }

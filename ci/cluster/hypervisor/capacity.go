@@ -57,20 +57,33 @@ func (h *Hypervisor) Storages(ctx context.Context) ([]Storage, error) {
 		if !host.Online {
 			continue
 		}
-		storages, err := new(proxmox.Node).New(h.client, host.Name).Storages(ctx)
+		storages, err := h.storagesOf(ctx, host.Name)
 		if err != nil {
-			return nil, fmt.Errorf("ask Proxmox at %s for the storages of %s: %w", h.cluster.Proxmox.URL, host.Name, err)
+			return nil, err
 		}
 		found := Storage{Host: host.Name}
 		for _, storage := range storages {
 			if storage.Name == h.cluster.Proxmox.Storage {
 				found = Storage{Host: host.Name, Exists: true, Usable: storage.Enabled != 0 && storage.Active != 0, Shared: storage.Shared != 0,
-					Images: slices.Contains(strings.Split(storage.Content, ","), "images"), Type: storage.Type, Free: int64(storage.Avail)}
+					Images: holdsDisks(storage), Type: storage.Type, Free: int64(storage.Avail)}
 			}
 		}
 		list = append(list, found)
 	}
 	return list, nil
+}
+
+// storagesOf are all storages of a host that the token sees.
+func (h *Hypervisor) storagesOf(ctx context.Context, host string) (proxmox.Storages, error) {
+	storages, err := new(proxmox.Node).New(h.client, host).Storages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask Proxmox at %s for the storages of %s: %w", h.cluster.Proxmox.URL, host, err)
+	}
+	return storages, nil
+}
+
+func holdsDisks(storage *proxmox.Storage) bool {
+	return slices.Contains(strings.Split(storage.Content, ","), "images")
 }
 
 // Disk is a volume that a VM's disk is on.
@@ -85,9 +98,9 @@ func (h *Hypervisor) Disks(ctx context.Context, vm VM) ([]Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	storages, err := new(proxmox.Node).New(h.client, vm.Host).Storages(ctx)
+	storages, err := h.storagesOf(ctx, vm.Host)
 	if err != nil {
-		return nil, fmt.Errorf("ask Proxmox at %s for the storages of %s: %w", h.cluster.Proxmox.URL, vm.Host, err)
+		return nil, err
 	}
 	var disks []Disk
 	config := machine.VirtualMachineConfig

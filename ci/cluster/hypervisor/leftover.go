@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/luthermonson/go-proxmox"
+
+	"tazlab.net/castle/ci/cluster/description"
 )
 
 // Leftover is a volume of a VM that is gone: Proxmox removes a VM also where the storage of its disks is away or busy, and says so in the log
@@ -21,6 +23,11 @@ type Leftover struct {
 // Fix is what to type where.
 func (l Leftover) Fix() string {
 	return fmt.Sprintf("type \"pvesm free %s\" on %s", l.Volume, l.VM.Host)
+}
+
+// FixOfAnyones is the same for a volume that may be somebody else's.
+func (l Leftover) FixOfAnyones() string {
+	return "look whose it was, and where nobody needs it, " + l.Fix()
 }
 
 // Blocks tells that the next VM of that id cannot be made before it is gone: the name of a cloud-init drive has no number.
@@ -42,7 +49,7 @@ func (h *Hypervisor) Mine(ctx context.Context, state string) ([]VM, error) {
 // NotRemoved says of VMs that were removed which volumes were not removed with them, an error each. unseen is not empty where that could not be
 // looked up: a token may lack the right, which create does without.
 func (h *Hypervisor) NotRemoved(ctx context.Context, removed []VM) (left []error, unseen string) {
-	found, err := h.Leftovers(ctx, removed)
+	found, err := h.leftovers(ctx, removed)
 	if err != nil {
 		return nil, fmt.Sprintf("not looked up: whether all disks of the machines are gone: %v", err)
 	}
@@ -53,9 +60,21 @@ func (h *Hypervisor) NotRemoved(ctx context.Context, removed []VM) (left []error
 	return left, ""
 }
 
-// Leftovers are the volumes that are left of VMs, where no VM has their id any more: in the cluster's storage on their hosts, and in each other
+// LeftoversOf are those under the ids of nodes without a VM, whose it ever was.
+func (h *Hypervisor) LeftoversOf(ctx context.Context, nodes []description.Node) ([]Leftover, error) {
+	var vms []VM
+	for _, node := range nodes {
+		vms = append(vms, VM{ID: node.VMID, Name: node.Name, Host: node.Host})
+	}
+	return h.leftovers(ctx, vms)
+}
+
+// leftovers are the volumes that are left of VMs, where no VM has their id any more: in the cluster's storage on their hosts, and in each other
 // one that holds disks and that the token sees.
-func (h *Hypervisor) Leftovers(ctx context.Context, of []VM) (left []Leftover, err error) {
+func (h *Hypervisor) leftovers(ctx context.Context, of []VM) (left []Leftover, err error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
 	there, err := h.All(ctx)
 	if err != nil {
 		return nil, err
@@ -92,13 +111,13 @@ func (h *Hypervisor) Leftovers(ctx context.Context, of []VM) (left []Leftover, e
 func (h *Hypervisor) diskStorages(ctx context.Context, host string) (names []string, err error) {
 	const privilege = "Datastore.Audit"
 	path := func(storage string) string { return "/storage/" + storage }
-	storages, err := new(proxmox.Node).New(h.client, host).Storages(ctx)
+	storages, err := h.storagesOf(ctx, host)
 	if err != nil {
-		return nil, fmt.Errorf("ask Proxmox at %s for the storages of %s: %w", h.cluster.Proxmox.URL, host, err)
+		return nil, err
 	}
 	own := h.cluster.Proxmox.Storage
 	for _, storage := range storages {
-		if !slices.Contains(strings.Split(storage.Content, ","), "images") || storage.Active == 0 && storage.Name != own {
+		if !holdsDisks(storage) || storage.Active == 0 && storage.Name != own {
 			continue
 		}
 		at := path(storage.Name)

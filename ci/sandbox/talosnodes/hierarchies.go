@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,8 +22,8 @@ func hierarchies() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	there, err := os.ReadFile(filepath.Join(mounted, "cgroup.controllers"))
-	if err != nil || slices.Contains(strings.Fields(string(there)), "memory") {
+	there, err := controllersOf(mounted)
+	if err != nil || slices.Contains(there, "memory") {
 		return nil, err
 	}
 	entries, err := os.ReadDir(hierarchiesFolder)

@@ -232,14 +232,20 @@ func (w *World) makeGroup() error {
 	return delegate(w.cgroup)
 }
 
+// controllersOf are those that a group of cgroup 2 may limit by.
+func controllersOf(group string) ([]string, error) {
+	there, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
+	return strings.Fields(string(there)), err
+}
+
 // delegate lets a group's own groups be limited by what the group may limit.
 func delegate(group string) error {
-	there, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
+	there, err := controllersOf(group)
 	if err != nil {
 		return err
 	}
 	for _, controller := range controllers {
-		if !strings.Contains(" "+strings.TrimSpace(string(there))+" ", " "+controller+" ") {
+		if !slices.Contains(there, controller) {
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
