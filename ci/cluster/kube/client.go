@@ -12,9 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 // The environment that names a cluster's API. The OpenTofu providers read the same names.
@@ -24,6 +26,9 @@ const (
 	ClientCertVariable = "KUBE_CLIENT_CERT_DATA"
 	ClientKeyVariable  = "KUBE_CLIENT_KEY_DATA"
 )
+
+// client-go logs some of the errors that it also returns, onto standard error and in a form of its own. Whoever asked tells them.
+func init() { klog.SetLogger(logr.Discard()) }
 
 // Client is a connection to a cluster's API.
 type Client struct {
