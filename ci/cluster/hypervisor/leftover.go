@@ -25,7 +25,7 @@ func (l Leftover) Fix() string {
 	return fmt.Sprintf("type \"pvesm free %s\" on %s", l.Volume, l.VM.Host)
 }
 
-// FixOfAnyones is the same for a volume that may be somebody else's.
+// FixOfAnyones is Fix for a volume that may be somebody else's.
 func (l Leftover) FixOfAnyones() string {
 	return "look whose it was, and where nobody needs it, " + l.Fix()
 }
@@ -60,7 +60,7 @@ func (h *Hypervisor) NotRemoved(ctx context.Context, removed []VM) (left []error
 	return left, ""
 }
 
-// LeftoversOf are those under the ids of nodes without a VM, whose it ever was.
+// LeftoversOf are the volumes under the ids of nodes without a VM, whoever they belong to.
 func (h *Hypervisor) LeftoversOf(ctx context.Context, nodes []description.Node) ([]Leftover, error) {
 	var vms []VM
 	for _, node := range nodes {
