@@ -30,6 +30,12 @@ resource "helm_release" "metallb" {
   wait            = false
   upgrade_install = true
 
+  # The webhook's certificate is there before the controller starts, which would else have to wait for its kubelet.
+  postrender = {
+    binary_path = "castle-cluster"
+    args        = ["postrender", "metallb"]
+  }
+
   values = [yamlencode({
     controller = { readinessProbe = local.readiness }
     # Layer 2 only.

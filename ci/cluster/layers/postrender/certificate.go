@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Files of the Secret, as External Secrets Operator names them.
+// Files of the Secret, as External Secrets Operator and MetalLB name them.
 const (
 	authorityFile    = "ca.crt"
 	authorityKeyFile = "ca.key"
@@ -21,7 +21,7 @@ const (
 	keyFile          = "tls.key"
 )
 
-// validity is how long authority and certificate are good for: what the operator's own controller gives them.
+// validity is how long authority and certificate are good for: what the programs' own controllers give them.
 const validity = 10 * 365 * 24 * time.Hour
 
 func complete(data map[string][]byte) bool {
@@ -33,9 +33,9 @@ func complete(data map[string][]byte) bool {
 	return true
 }
 
-// newCertificate makes an authority and a server's certificate of it for a DNS name.
-func newCertificate(dnsName string) (map[string][]byte, error) {
-	// The operator's controller reads the authority's key as PKCS #1 when it renews the certificate, which is RSA only. The
+// newCertificate makes an authority of a name and an organization, and a server's certificate of it for a DNS name.
+func newCertificate(name, organization, dnsName string) (map[string][]byte, error) {
+	// The programs' own controllers read the authority's key as PKCS #1 when they renew the certificate, which is RSA only. The
 	// server's key can be of the kind that is made at once. Two kinds under one authority are more than siderolabs/crypto signs.
 	authorityKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -51,10 +51,9 @@ func newCertificate(dnsName string) (map[string][]byte, error) {
 	}
 	// A clock that is a little behind accepts them, too.
 	begin := time.Now().Add(-time.Hour)
-	// The names are the operator's own: its controller makes another authority where they differ.
 	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "external-secrets", Organization: []string{"external-secrets"}},
-		DNSNames: []string{"external-secrets"}, NotBefore: begin, NotAfter: begin.Add(validity),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name, Organization: []string{organization}},
+		DNSNames: []string{name}, NotBefore: begin, NotAfter: begin.Add(validity),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: true,
 	}

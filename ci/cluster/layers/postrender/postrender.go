@@ -34,7 +34,10 @@ type edit struct {
 var edits = map[string][]edit{
 	"external-secrets": {
 		{[]string{"Deployment"}, earlyReadiness},
-		{[]string{"Secret", "ValidatingWebhookConfiguration"}, certificateBeforehand},
+		{[]string{"Secret", "ValidatingWebhookConfiguration"}, externalSecretsWebhook.beforehand},
+	},
+	"metallb": {
+		{[]string{"Secret"}, metallbWebhook.beforehand},
 	},
 }
 

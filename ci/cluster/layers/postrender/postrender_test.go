@@ -80,6 +80,37 @@ func TestTheWebhooksCertificateIsThereBeforeItStarts(t *testing.T) {
 	}
 }
 
+// TestMetalLBHasItsCertificateBeforeItStarts by the names that its rotator looks for: it makes another one where one of them differs.
+func TestMetalLBHasItsCertificateBeforeItStarts(t *testing.T) {
+	t.Parallel()
+	const manifests = "kind: Secret\napiVersion: v1\nmetadata: {name: metallb-webhook-cert, namespace: metallb-system}\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: other, namespace: metallb-system}\n"
+	var out bytes.Buffer
+	if err := Run(t.Context(), "metallb", nothing, strings.NewReader(manifests), &out); err != nil {
+		t.Fatal(err)
+	}
+	documents, err := split(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, other := read[corev1.Secret](t, documents[0]), read[corev1.Secret](t, documents[1])
+	if len(other.Data) > 0 {
+		t.Error("another Secret was changed")
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
+	for file, name := range map[string]string{"ca.crt": "cert", "tls.crt": "metallb-webhook-service.metallb-system.svc"} {
+		block, _ := pem.Decode(secret.Data[file])
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// For 90 days more, as ValidCert in pkg/rotator of cert-controller v0.10 asks.
+		if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: time.Now().Add(90 * 24 * time.Hour)}); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 // The operator's controller takes an authority of another name, or a key that it cannot read, for none, and makes one anew.
 func TestTheAuthorityIsOneThatTheOperatorCanRenewBy(t *testing.T) {
 	t.Parallel()
@@ -103,7 +134,7 @@ func TestTheAuthorityIsOneThatTheOperatorCanRenewBy(t *testing.T) {
 
 func TestACertificateThatTheClusterHasIsKept(t *testing.T) {
 	t.Parallel()
-	had, err := newCertificate("external-secrets-webhook.external-secrets.svc")
+	had, err := newCertificate("external-secrets", "external-secrets", "external-secrets-webhook.external-secrets.svc")
 	if err != nil {
 		t.Fatal(err)
 	}
