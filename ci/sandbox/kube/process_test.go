@@ -120,6 +120,7 @@ func TestAPodOfAKnownImageIsAProcessWithItsSecretsTokenAndService(t *testing.T) 
 		t.Fatal(err)
 	}
 	w.available(client, "default", "window", 20*time.Second)
+	ready := time.Now()
 	w.eventually(2*time.Second, "the Service leads to the mounted Secret", func(ctx context.Context) error {
 		shown, err := get(ctx, url+"/files/word")
 		if err == nil && shown != "first" {
@@ -127,16 +128,22 @@ func TestAPodOfAKnownImageIsAProcessWithItsSecretsTokenAndService(t *testing.T) 
 		}
 		return err
 	})
+	// Nothing happens to the pod any more that its kubelet would look at it for, but for what it has listed already.
+	time.Sleep(500 * time.Millisecond)
 	if _, err := client.CoreV1().Secrets("default").Update(ctx, secret("second"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(2*time.Second, "the mounted Secret has changed", func(ctx context.Context) error {
+	w.eventually(10*time.Second, "the mounted Secret has changed", func(ctx context.Context) error {
 		shown, err := get(ctx, url+"/files/word")
 		if err == nil && shown != "second" {
 			err = fmt.Errorf("it is %q", shown)
 		}
 		return err
 	})
+	// A minute, less the second in which the pod was seen to be ready.
+	if took, least := time.Since(ready), w.options.Profile.Scaled(59*time.Second); took < least {
+		t.Errorf("it has changed %s after the pod was ready, and no kubelet looks at it before %s", took, least)
+	}
 	if _, err := get(ctx, url+"/"+pod.Name+"/api/v1/namespaces/default/pods"); err != nil {
 		t.Errorf("the API through the pod's token: %v", err)
 	}

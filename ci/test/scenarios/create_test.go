@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/test/tell"
@@ -52,6 +53,7 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	k := w.kubernetes(w.unsealed("kubeconfig"))
 	k.hasNodes()
 	k.givesAddresses()
+	k.startedAllOnce()
 	k.follows(w.head(), seedTag)
 	kubeconfig, kept := w.keepsCredentials()
 	identity := k.identity()
@@ -205,13 +207,13 @@ func (w *world) pulledAhead() {
 // changedNothing fails the test unless the latest run left everything as it was.
 func (w *world) changedNothing() {
 	w.t.Helper()
-	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
-		if got := w.layerResult(layer); got != "ok" && got != "unchanged" {
-			w.t.Errorf("the layer %s ended %q", layer, got)
+	for _, layer := range layers.Of(w.cluster) {
+		if got := w.layerResult(layer.Name); got != "ok" && got != "unchanged" {
+			w.t.Errorf("the layer %s ended %q", layer.Name, got)
 		}
-		log := w.toolLog(layer)
+		log := w.toolLog(layer.Name)
 		if !strings.Contains(log, "No changes.") || !strings.Contains(log, "0 added, 0 changed, 0 destroyed") {
-			w.t.Errorf("the layer %s was changed:\n%s", layer, log)
+			w.t.Errorf("the layer %s was changed:\n%s", layer.Name, log)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(w.lastRun(), "log", "images.log")); !errors.Is(err, os.ErrNotExist) {

@@ -205,6 +205,20 @@ func (k kube) reconcile() {
 	}
 }
 
+// startedAllOnce fails the test where a container of the layers was started a second time: a probe of its kubelet's took it for dead.
+func (k kube) startedAllOnce() {
+	k.world.t.Helper()
+	pods, err := k.typed.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{})
+	k.must(err)
+	for _, pod := range pods.Items {
+		for _, container := range pod.Status.ContainerStatuses {
+			if slices.Contains([]string{"metallb-system", "external-secrets", "flux-system"}, pod.Namespace) && container.RestartCount > 0 {
+				k.world.t.Errorf("%s of %s/%s was started %d times more, the last time after %+v", container.Name, pod.Namespace, pod.Name, container.RestartCount, container.LastTerminationState.Terminated)
+			}
+		}
+	}
+}
+
 // identity is what must stay the same as long as a cluster is the same one.
 func (k kube) identity() string {
 	k.world.t.Helper()

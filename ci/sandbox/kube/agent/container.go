@@ -60,10 +60,27 @@ func newContainer(w *worker, spec *corev1.Container, before []corev1.ContainerSt
 
 // set changes what is reported.
 func (c *container) set(change func()) {
+	type seen struct {
+		running, terminated bool
+		ready, started      bool
+		restarts            int32
+	}
+	look := func() seen {
+		return seen{c.state.Running != nil, c.state.Terminated != nil, c.ready, c.started, c.restarts}
+	}
 	c.worker.mu.Lock()
+	before := look()
 	change()
+	after := look()
 	c.worker.mu.Unlock()
 	c.worker.changed()
+	if before == after {
+		return
+	}
+	select {
+	case c.worker.events <- struct{}{}:
+	default:
+	}
 }
 
 // sidecar is an init container that runs beside the others.

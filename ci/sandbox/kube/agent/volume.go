@@ -18,11 +18,24 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// volumePeriod is how often a pod's volumes are compared with what they are made of. A kubelet takes up to a minute; the
-// sandbox is not to be slower than the cluster that it stands for, so it takes the best case.
-const volumePeriod = 500 * time.Millisecond
+// What comes from the API into a volume is brought up to date when a kubelet looks at the pod, and not when it changes: MarkRemountRequired in
+// pkg/kubelet/volumemanager of Kubernetes 1.36. It looks when a container has started or ended or a probe's result has changed, which it finds by
+// listing all containers once a second (genericPlegRelistPeriod in pkg/kubelet/kubelet.go); else after a minute and up to half of one more
+// (SyncFrequency, and workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
+const (
+	relistPeriod = time.Second
+	syncPeriod   = time.Minute
+	// shortestSync is what a scaled period never falls below: secrets are read over and over.
+	shortestSync = 500 * time.Millisecond
+)
+
+// nextSync is how long a pod is left alone to which nothing happens.
+func (a *Agent) nextSync() time.Duration {
+	return max(shortestSync, a.options.Profile.Scaled(wait.Jitter(syncPeriod, 0.5)))
+}
 
 // volumes are the volumes of one pod.
 type volumes struct {

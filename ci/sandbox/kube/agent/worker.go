@@ -36,6 +36,7 @@ type worker struct {
 	cut     context.CancelFunc
 	done    chan struct{}
 	dirty   chan struct{} // something to report
+	events  chan struct{} // something to look at the pod for
 
 	// Set before containers start.
 	ip      netip.Addr
@@ -56,7 +57,7 @@ func newWorker(a *Agent, on *node, pod *corev1.Pod) *worker {
 	w := &worker{
 		agent: a, node: on, pod: pod, started: stamp(time.Now()),
 		folder: filepath.Join(a.options.Folder, podsFolder, folderOf(pod)),
-		done:   make(chan struct{}), dirty: make(chan struct{}, 1), ending: make(chan struct{}),
+		done:   make(chan struct{}), dirty: make(chan struct{}, 1), events: make(chan struct{}, 1), ending: make(chan struct{}),
 	}
 	w.volumes = &volumes{
 		worker: w, folder: filepath.Join(w.folder, "volumes"), memory: filepath.Join(a.options.Memory, folderOf(pod)),
@@ -251,23 +252,28 @@ func (w *worker) runContainers(ctx context.Context) {
 	w.refresh(ctx, &running)
 }
 
-// refresh keeps volumes like what they are made of, while containers run.
+// refresh brings volumes up to date with what they are made of, while containers run.
 func (w *worker) refresh(ctx context.Context, running *sync.WaitGroup) {
 	ended := make(chan struct{})
 	go func() {
 		running.Wait()
 		close(ended)
 	}()
-	ticker := time.NewTicker(volumePeriod)
-	defer ticker.Stop()
+	next := time.NewTimer(w.agent.nextSync())
+	defer next.Stop()
 	for {
 		select {
 		case <-ended:
 			return
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-w.events:
+			if w.agent.options.Profile.Sleep(ctx, relistPeriod) != nil {
+				return
+			}
+		case <-next.C:
 		}
+		next.Reset(w.agent.nextSync())
 		w.agent.mu.Lock()
 		connected := w.agent.api
 		w.agent.mu.Unlock()
