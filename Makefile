@@ -91,12 +91,12 @@ test-s3: castle ## Try the states in a real store that speaks S3 (versitygw), wh
 
 # KUBERNETES=1 is for nodes with real kubelets, and for what they run.
 .PHONY: setup-talos
-setup-talos: castle ## Build what real Talos nodes are made of, once: ten minutes on two cores; with KUBERNETES=1 twice that
-	@scripts/setup-talos.sh $(castle) $(cache) $(if $(KUBERNETES),kubernetes)
+setup-talos: castle ## Build what real Talos nodes are made of, once: ten minutes on two cores; with KUBERNETES=1 twice that; CREATE=1 adds what a create needs
+	@scripts/setup-talos.sh $(castle) $(cache) $(if $(CREATE),create,$(if $(KUBERNETES),kubernetes))
 
 .PHONY: drill-talos
-drill-talos: castle ## What machines that run Talos do, on real nodes, by the tests that the simulator passes; KUBERNETES=1 brings a real Kubernetes up on them; root and Linux
-	@scripts/drill-talos.sh $(castle) $(cache) $(if $(KUBERNETES),kubernetes)
+drill-talos: castle ## What machines that run Talos do, on real nodes, by the tests that the simulator passes; KUBERNETES=1 brings a real Kubernetes up on them, CREATE=1 is a whole create; root and Linux
+	@scripts/drill-talos.sh $(castle) $(cache) $(if $(CREATE),create,$(if $(KUBERNETES),kubernetes))
 
 # One of ci/setup/gotool/versions.yaml, where it is built; else any that has an image.
 HUGO ?= 0.148.1

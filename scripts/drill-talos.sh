@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# What machines that run Talos do, on real nodes: drill-talos.sh CASTLE CACHE [kubernetes] [FLAG...], with flags of a test's program. What the
-# nodes are made of is built first where it is not there. It needs root: nodes are namespaces, below those that it makes for them all.
+# What machines that run Talos do, on real nodes: drill-talos.sh CASTLE CACHE [kubernetes|create] [FLAG...], with flags of a test's program. What
+# the nodes are made of is built first where it is not there. It needs root: nodes are namespaces, below those that it makes for them all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 castle=$1 cache=$(realpath "$2")
 shift 2
-test=TestRealNodes with=
-if [ "${1:-}" = kubernetes ]; then
-	test=TestRealKubernetes with=$1
+package=talosnodes test=TestRealNodes with=
+case "${1:-}" in
+kubernetes) test=TestRealKubernetes ;;
+create) package=scenarios test=TestCreateOnRealNodes ;;
+esac
+if [ "${1:-}" = kubernetes ] || [ "${1:-}" = create ]; then
+	with=$1
 	shift
 fi
 if [ "$(uname)" != Linux ] || [ "$(id -u)" != 0 ]; then
@@ -17,6 +21,8 @@ fi
 made=$(scripts/setup-talos.sh "$castle" "$cache" "$with")
 export CASTLE_TALOS_NODES=${made//$'\n'/:}
 export GOFLAGS="${GOFLAGS:-} -trimpath -gcflags=all=-dwarf=false -ldflags=-w"
-go test -c -vet=off -o "$cache/bin/talosnodes.test" ./ci/test/talosnodes
+go test -c -vet=off -o "$cache/bin/$package.test" "./ci/test/$package"
+cd "ci/test/$package"
+export CASTLE=$castle CASTLE_CACHE=$cache
 exec unshare --net --mount --pid --fork --mount-proc --kill-child \
-	"$cache/bin/talosnodes.test" -test.count=1 -test.timeout=60m -test.v -test.run="^$test\$" "$@"
+	"$cache/bin/$package.test" -test.count=1 -test.timeout=60m -test.v -test.run="^$test\$" "$@"

@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# What real Talos nodes are made of, built where that is not done yet: setup-talos.sh CASTLE CACHE [kubernetes]. It prints the program
-# castle-node, the folders of Talos, containerd and etcd, and for nodes with Kubernetes those of its control plane, its kubelet and its network.
+# What real Talos nodes are made of, built where that is not done yet: setup-talos.sh CASTLE CACHE [kubernetes|create]. It prints the program
+# castle-node, the folders of Talos, containerd and etcd, for nodes with Kubernetes those of its control plane, its kubelet and its network, and
+# for a create on them that of MetalLB's speaker.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(runc) tools=(talos containerd etcd)
-if [ "${3:-}" = kubernetes ]; then
+if [ -n "${3:-}" ]; then
 	packages+=(containernetworking-plugins iptables mount nftables)
 	tools+=(kubernetes kubelet coredns flannel flannel-cni)
+fi
+if [ "${3:-}" = create ]; then
+	tools+=(metallb-speaker)
+	scripts/tools.sh "$1" "$2" >&2
 fi
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$1" packages "${packages[@]}"

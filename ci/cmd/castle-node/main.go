@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command castle-node is what a real Talos node of the proving ground has beside Talos: it makes a machine's first process of Talos's
-// machined, stands before runc where containers have to fit the machine, and stands in for the kubelet and for a pod's first process. It is
+// machined, stands before runc where containers have to fit the machine, and stands in for the kubelet, for a pod's first process and for a site. It is
 // small and static, since it goes into the nodes' root file system and into images. This package holds commands only.
 package main
 
@@ -33,6 +33,8 @@ func run(name string, args []string) error {
 		return inside.Kubelet()
 	case inside.PauseName:
 		return inside.Pause()
+	case inside.PageName:
+		return inside.Page()
 	default:
 		return inside.Boot(os.Stdin)
 	}

@@ -14,16 +14,8 @@ import (
 )
 
 func newNodesCommand() *cobra.Command {
-	var options talosnodes.Options
-	var components talosnodes.Components
+	var made madeOf
 	var cluster string
-	folders := []struct {
-		flag string
-		of   *string
-	}{
-		{"kubernetes", &components.ControlPlane}, {"kubelet", &components.Kubelet}, {"coredns", &components.CoreDNS},
-		{"flannel", &components.Flannel}, {"flannel-cni", &components.FlannelCNI},
-	}
 	command := &cobra.Command{
 		Use:   "nodes",
 		Short: "Start real Talos nodes in maintenance mode, and keep them until interrupted",
@@ -41,10 +33,11 @@ Who works on the nodes enters these namespaces (nsenter --target PID --net).`,
 			if err != nil {
 				return err
 			}
+			options := made.options
 			options.Kubernetes = described.Kubernetes.Version
 			options.Address = netip.PrefixFrom(described.Network.Gateway, described.Network.Subnet.Bits())
-			if components != (talosnodes.Components{}) {
-				options.Components = &components
+			if made.components != (talosnodes.Components{}) {
+				options.Components = &made.components
 			}
 			world, err := talosnodes.Open(options)
 			if err != nil {
@@ -62,18 +55,12 @@ Who works on the nodes enters these namespaces (nsenter --target PID --net).`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&cluster, "cluster", "", "the folder with cluster.yaml")
-	flags.StringVar(&options.Dir, "dir", "", "the folder that holds the nodes between runs")
-	flags.StringVar(&options.Talos, "talos", "", "the folder that castle tool talos prints")
-	flags.StringVar(&options.Containerd, "containerd", "", "the folder that castle tool containerd prints")
-	flags.StringVar(&options.Etcd, "etcd", "", "the program etcd")
-	flags.StringVar(&options.Node, "node", "", "the program castle-node")
-	var together []string
-	for _, folder := range folders {
-		flags.StringVar(folder.of, folder.flag, "", "the folder that castle tool "+folder.flag+" prints")
-		together = append(together, folder.flag)
-	}
-	command.MarkFlagsRequiredTogether(together...)
-	for _, flag := range []string{"cluster", "dir", "talos", "containerd", "etcd", "node"} {
+	flags.StringVar(&made.options.Dir, "dir", "", "the folder that holds the nodes between runs")
+	flags.StringVar(&made.options.Etcd, "etcd", "", "the program etcd")
+	flags.StringVar(&made.components.ControlPlane, "kubernetes", "", "the folder that castle tool kubernetes prints")
+	always, kubernetes := made.add(flags)
+	command.MarkFlagsRequiredTogether(append(kubernetes, "kubernetes")...)
+	for _, flag := range append(always, "cluster", "dir", "etcd") {
 		if err := command.MarkFlagRequired(flag); err != nil {
 			panic(err)
 		}

@@ -50,12 +50,17 @@ func (c *Components) plugins() (files, error) {
 	return all, nil
 }
 
+// PageImage is the stand-in for a site, of the program castle-node.
+func PageImage(name, node string) Image {
+	return image(name, path.Join("usr/local/bin", inside.PageName), node)
+}
+
 // Images are those that nodes pull. A node without Kubernetes has a stand-in for the kubelet.
 func (o Options) Images() ([]Image, error) {
 	etcd := image(constants.EtcdImage+":"+constants.DefaultEtcdVersion, "usr/local/bin/etcd", o.Etcd)
 	kubelet := constants.KubeletImage + ":" + o.Kubernetes
 	if o.Components == nil {
-		return []Image{etcd, image(kubelet, strings.TrimPrefix(inside.KubeletProgram, "/"), o.Node)}, nil
+		return append([]Image{etcd, image(kubelet, strings.TrimPrefix(inside.KubeletProgram, "/"), o.Node)}, o.Pods...), nil
 	}
 	called, err := found("cp", "iptables", "iptables-restore", "iptables-save", "mount", "nft", "umount")
 	modules, noModules := modules()
@@ -75,5 +80,5 @@ func (o Options) Images() ([]Image, error) {
 		program := path.Base(name)
 		images = append(images, image(name+":"+o.Kubernetes, path.Join("usr/local/bin", program), filepath.Join(c.ControlPlane, program)))
 	}
-	return images, nil
+	return append(images, o.Pods...), nil
 }

@@ -29,6 +29,7 @@ type Image struct {
 	Name  string            // "registry.k8s.io/etcd:v3.6.12"
 	Start string            // the one that a container starts: where it is in the image, "usr/local/bin/etcd"
 	Files map[string]string // where each is on this machine, by where it is in the image
+	User  string            // who a container is of whom nothing else is said; "" is root
 }
 
 // image is one of a single program, and of what it calls.
@@ -55,7 +56,7 @@ func (i Image) push(registry http.RoundTripper) error {
 	if err != nil {
 		return err
 	}
-	image, err := i.build()
+	image, err := i.Build()
 	if err != nil {
 		return fmt.Errorf("make the image %s: %w", i.Name, err)
 	}
@@ -65,7 +66,8 @@ func (i Image) push(registry http.RoundTripper) error {
 	return nil
 }
 
-func (i Image) build() (v1.Image, error) {
+// Build makes the image, of one layer.
+func (i Image) Build() (v1.Image, error) {
 	content, err := i.content()
 	if err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ func (i Image) build() (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{Entrypoint: []string{"/" + i.Start}, Env: []string{"PATH=/usr/local/bin:/usr/bin"}}
+	config.Config = v1.Config{Entrypoint: []string{"/" + i.Start}, Env: []string{"PATH=/usr/local/bin:/usr/bin"}, User: i.User}
 	return mutate.ConfigFile(image, config)
 }
 

@@ -37,6 +37,7 @@ type Options struct {
 	Kubernetes string       // the version that configurations name: a kubelet's image has it as its tag
 	Components *Components  // nil: nodes have no Kubernetes, and a stand-in for the kubelet
 	Address    netip.Prefix // the world's in the nodes' network: what nodes have as gateway and DNS
+	Pods       []Image      // what pods run beside what a machine configuration starts
 }
 
 // World is the nodes' surroundings: what they ask, and the network between them.

@@ -77,7 +77,7 @@ func TestAnImageHasItsProgramAndWhatAContainerNeeds(t *testing.T) {
 	if err := os.WriteFile(program, []byte("a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	image, err := image("registry.k8s.io/etcd:v3", "usr/local/bin/etcd", program).build()
+	image, err := image("registry.k8s.io/etcd:v3", "usr/local/bin/etcd", program).Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,9 @@ type network struct {
 	users map[netip.Addr]int // listeners at an address
 }
 
+// lastResort is a metric behind that of any card: real nodes have one, by which the subnet is reached.
+const lastResort = 1 << 16
+
 // openNetwork prepares the namespace for a world in a subnet. What nobody has there is not looked for outside of it: the machine that the
 // world runs on may have a way to a network of the same addresses.
 func openNetwork(subnet netip.Prefix) (*network, error) {
@@ -29,7 +32,7 @@ func openNetwork(subnet netip.Prefix) (*network, error) {
 	}
 	if err == nil {
 		outside := &net.IPNet{IP: subnet.Masked().Addr().AsSlice(), Mask: net.CIDRMask(subnet.Bits(), subnet.Addr().BitLen())}
-		err = netlink.RouteReplace(&netlink.Route{Dst: outside, Type: unix.RTN_UNREACHABLE})
+		err = netlink.RouteReplace(&netlink.Route{Dst: outside, Type: unix.RTN_UNREACHABLE, Priority: lastResort})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the world needs a network namespace of its own, and the right to change it: %w", err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
@@ -37,11 +38,23 @@ func (w *world) serveRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return pushFirst(ctx, w.seed.Registry, files)
+	first, err := w.firstImage()
+	if err != nil {
+		return err
+	}
+	return pushFirst(ctx, w.seed.Registry, first, files)
 }
 
-// pushFirst pushes an image without any content for each that a file names in a registry and that is not there.
-func pushFirst(ctx context.Context, at netip.AddrPort, files fs.FS) error {
+// firstImage is what the GitOps repository's pods run at first. Simulated nodes run nothing, and need no content.
+func (w *world) firstImage() (v1.Image, error) {
+	if w.Nodes == nil {
+		return empty.Image, nil
+	}
+	return w.Nodes.Page().Build()
+}
+
+// pushFirst pushes an image for each that a file names in a registry and that is not there.
+func pushFirst(ctx context.Context, at netip.AddrPort, first v1.Image, files fs.FS) error {
 	images, err := named(at, files)
 	if err != nil {
 		return err
@@ -54,7 +67,7 @@ func pushFirst(ctx context.Context, at netip.AddrPort, files fs.FS) error {
 		if err != nil {
 			return err
 		}
-		if err := remote.Write(reference, empty.Image, remote.WithContext(ctx)); err != nil {
+		if err := remote.Write(reference, first, remote.WithContext(ctx)); err != nil {
 			return fmt.Errorf("push %s into the world's registry: %w", image, err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+
 	"tazlab.net/castle/ci/base/registry"
 )
 
@@ -26,7 +28,7 @@ func TestAnImageIsPulledFromTheWorldsRegistryOnlyWhereItIsThere(t *testing.T) {
 		"README.md": {Data: []byte("nothing\n")},
 	}
 	for range 2 { // the second time, they are there
-		if err := pushFirst(t.Context(), at, files); err != nil {
+		if err := pushFirst(t.Context(), at, empty.Image, files); err != nil {
 			t.Fatal(err)
 		}
 	}

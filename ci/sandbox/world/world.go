@@ -42,6 +42,7 @@ type Options struct {
 	Binaries string // folder with the programs that run for real, named as in programs
 	Listen   string // address of the proxy into the world, ":3128"
 	Profile  profile.Profile
+	Nodes    *Nodes // real ones, of Talos in containers; nil: they are simulated
 	Log      io.Writer
 }
 
@@ -165,6 +166,9 @@ func (w *world) serveInfisical() error {
 }
 
 func (w *world) serveMachines(ctx context.Context) error {
+	if w.Nodes != nil {
+		return w.serveNodes()
+	}
 	plane, err := kube.New(kube.Options{
 		Folder: filepath.Join(w.Dir, "kubernetes"), Binaries: programs(w.Binaries), Profile: w.Profile,
 		KubernetesVersion: w.cluster.Kubernetes.Version, OSImage: "Talos (" + w.cluster.Talos.Version + ")", Log: w.log,
@@ -194,14 +198,7 @@ func (w *world) serveMachines(ctx context.Context) error {
 	_, noEtcd := os.Stat(filepath.Join(w.Dir, "kubernetes", "etcd"))
 	running := 0
 	if w.cluster.MakesMachines() {
-		if host, err = proxmox.New(proxmox.Options{
-			File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
-			Nodes: w.hosts(), Storages: w.storages(), Privileges: map[string][]string{"/": hypervisor.Privileges()},
-		}); err != nil {
-			return err
-		}
-		w.onClose(host.Close)
-		if err := host.Seed(w.guests()...); err != nil {
+		if host, err = w.openProxmox(machines); err != nil {
 			return err
 		}
 		host.Resume()
@@ -218,6 +215,23 @@ func (w *world) serveMachines(ctx context.Context) error {
 	if host == nil {
 		return nil
 	}
+	return w.serveProxmox(host)
+}
+
+// openProxmox is the host of machines, none of which has power yet.
+func (w *world) openProxmox(machines proxmox.Machines) (*proxmox.Server, error) {
+	host, err := proxmox.New(proxmox.Options{
+		File: filepath.Join(w.Dir, "proxmox.json"), Profile: w.Profile, Machines: machines, Tokens: w.seed.Proxmox.Tokens,
+		Nodes: w.hosts(), Storages: w.storages(), Privileges: map[string][]string{"/": hypervisor.Privileges()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.onClose(host.Close)
+	return host, host.Seed(w.guests()...)
+}
+
+func (w *world) serveProxmox(host *proxmox.Server) error {
 	certificate, err := w.proxmoxCertificate()
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ var roughMinutes = map[string]int{
 	"coredns":                 3,
 	"flannel":                 2,
 	"flannel-cni":             1,
+	"metallb-speaker":         1,
 }
 
 // Estimate says how long something that is not built yet will take.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -51,7 +50,7 @@ func (w *world) pushImage(tag string) {
 		w.t.Fatal(err)
 	}
 	transport := &http.Transport{DialContext: w.dial, DisableKeepAlives: true}
-	if err := remote.Write(reference, empty.Image, remote.WithContext(w.t.Context()), remote.WithTransport(transport)); err != nil {
+	if err := remote.Write(reference, w.blog, remote.WithContext(w.t.Context()), remote.WithTransport(transport)); err != nil {
 		w.t.Fatal(err)
 	}
 }

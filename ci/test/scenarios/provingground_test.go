@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"golang.org/x/sys/unix"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -38,6 +40,8 @@ type world struct {
 	scale   string
 	profile string
 	flags   []string // of each call
+	nodes   []string // flags of a world with real ones
+	blog    v1.Image // what pushImage pushes
 
 	mutex   sync.Mutex
 	process *exec.Cmd
@@ -48,7 +52,7 @@ type world struct {
 // newWorld makes a world that is not yet on.
 func newWorld(t *testing.T, profile, scale string, changes ...change) *world {
 	t.Helper()
-	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale}
+	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale, blog: empty.Image}
 	w.live = w.copyLive("terragrunt", changes...)
 	var err error
 	if w.cluster, err = description.Load(w.live); err != nil {
@@ -82,6 +86,7 @@ func (w *world) on(faults ...string) {
 	defer log.Close()
 	args := []string{"serve", "--cluster=" + w.live, "--dir=" + w.dir(), "--binaries=" + w.kit.binaries,
 		"--listen=" + strings.TrimPrefix(proxy, "http://"), "--profile=" + w.profile, "--time-scale=" + w.scale}
+	args = append(args, w.nodes...)
 	for _, fault := range faults {
 		args = append(args, "--fault="+fault)
 		tell.Fault(w.t, "%s", fault)

@@ -1,0 +1,152 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/sandbox/talosnodes"
+	"tazlab.net/castle/ci/test/needs"
+)
+
+// realNodes is the variable that asks for real Talos nodes.
+const realNodes = "CASTLE_TALOS_NODES"
+
+// containers is the sandbox as containers can be it: they have no disk of their own, no kernel modules and no extensions, and so no Longhorn.
+func containers() []change {
+	return []change{
+		{file: described, from: "  schematic: 613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245\n  extensions: [siderolabs/iscsi-tools, siderolabs/util-linux-tools]\n  kernelModules: [iscsi_tcp, dm_crypt]\n",
+			to: "  schematic: " + description.Schematic(nil) + "\n  extensions: []\n"},
+		{file: described, from: "  diskEncryption: {ephemeral: nodeID}\n", to: "  diskEncryption: {ephemeral: none}\n  registryMirrors: {\"192.168.77.13:5000\": [\"http://192.168.77.13:5000\"]}\n"},
+		{file: described, from: longhorn, to: "storage: none\n"},
+	}
+}
+
+// haveRealNodes has the world's VMs be real Talos nodes.
+func (w *world) haveRealNodes() {
+	w.t.Helper()
+	if err := talosnodes.Missing(); err != nil {
+		needs.Missing(w.t, "%v", err)
+	}
+	tools, err := needs.Find("talos", "containerd", "kubelet", "coredns", "flannel", "flannel-cni", "metallb-speaker")
+	if err != nil {
+		needs.Missing(w.t, "%v", err)
+	}
+	node := filepath.Join(w.folder, "castle-node")
+	build := exec.Command("go", "build", "-o", node, "../../cmd/castle-node")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // the nodes have no library
+	if out, err := build.CombinedOutput(); err != nil {
+		w.t.Fatalf("build castle-node: %v\n%s", err, out)
+	}
+	w.nodes = []string{"--nodes=talos", "--node=" + node, "--speaker=" + tools["metallb-speaker"].Programs["speaker"], "--layers=" + filepath.Join(repository, "terragrunt")}
+	if w.blog, err = talosnodes.PageImage("", node).Build(); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, tool := range []string{"talos", "containerd", "kubelet", "coredns", "flannel", "flannel-cni"} {
+		w.nodes = append(w.nodes, "--"+tool+"="+tools[tool].Folder)
+	}
+}
+
+// TestCreateOnRealNodes is a cluster's life on Talos itself, with real kubelets and pods that are containers: nothing of what runs on the nodes
+// is simulated.
+func TestCreateOnRealNodes(t *testing.T) {
+	if os.Getenv(realNodes) == "" {
+		t.Skip("NOT RUN: it needs what real Talos nodes are made of; `make drill-talos CREATE=1` builds it")
+	}
+	w := newWorld(t, "homelab", "0.05", containers()...)
+	w.haveRealNodes()
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.keepRealNodes()
+		}
+	})
+	w.on()
+	calls := func(args ...string) {
+		t.Helper()
+		c := w.start(w.live, nil, args...)
+		c.wait(20 * time.Minute)
+		c.succeeds()
+	}
+	calls("create")
+	w.hasExactlyItsVMs()
+	talosconfig := w.unsealed("talosconfig")
+	members := w.hasAQuorum(talosconfig)
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	k.hasNodes()
+	k.givesAddresses()
+	k.startedAllOnce()
+	k.follows(w.head(), seedTag)
+	w.isWell()
+	k.answersOnTheWire()
+
+	calls("create")
+	w.changedNothing()
+	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
+		t.Errorf("etcd's members were %v and are %v", members, got)
+	}
+
+	const next = "blog-1111111"
+	w.pushTag(seedTag, next)
+	k.reconcile()
+	k.lacksTheImage(next)
+	w.pushImage(next)
+	k.follows(w.head(), next)
+
+	calls("destroy", "--confirm=sandbox")
+	w.nothingIsLeft()
+}
+
+// answersOnTheWire asks the blog at an address that a speaker announces, from beside the nodes.
+func (k kube) answersOnTheWire() {
+	k.world.t.Helper()
+	services, ctx := k.typed.CoreV1().Services("blog"), k.world.t.Context()
+	const name = "wire"
+	_, err := services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app.kubernetes.io/name": "hugo-blog"},
+	}}, metav1.CreateOptions{})
+	k.must(err)
+	defer func() { k.must(services.Delete(ctx, name, metav1.DeleteOptions{})) }()
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: k.world.dial, DisableKeepAlives: true}}
+	k.world.until(time.Minute, "the blog answers at its address", func() (string, bool) {
+		service, err := services.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || len(service.Status.LoadBalancer.Ingress) == 0 {
+			return fmt.Sprintf("no address yet, %v", err), false
+		}
+		answer, err := client.Get("http://" + service.Status.LoadBalancer.Ingress[0].IP)
+		if err != nil {
+			return err.Error(), false
+		}
+		defer answer.Body.Close()
+		return answer.Status, answer.StatusCode == http.StatusOK
+	})
+}
+
+// keepRealNodes copies what the nodes said to a folder that outlives the test.
+func (w *world) keepRealNodes() {
+	folder, err := os.MkdirTemp("", "talos-nodes-")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, pattern := range []string{"vm-*/console.log", "vm-*/disk/var/log/*/*.log", "vm-*/disk/var/log/*.log", "vm-*/disk/var/log/pods/*/*/*.log"} {
+		files, _ := filepath.Glob(filepath.Join(w.dir(), "talos", "nodes", pattern))
+		for _, file := range files {
+			below, _ := filepath.Rel(filepath.Join(w.dir(), "talos", "nodes"), file)
+			_ = os.MkdirAll(filepath.Dir(filepath.Join(folder, below)), 0o755)
+			if data, err := os.ReadFile(file); err == nil {
+				_ = os.WriteFile(filepath.Join(folder, below), data, 0o644)
+			}
+		}
+	}
+	w.t.Logf("what the nodes say is in %s", folder)
+}
