@@ -40,7 +40,7 @@ func (k *checker) registryMirrors() {
 			switch u, err := url.Parse(address); {
 			case err == nil && u.User != nil:
 				k.Mistake(item, "has credentials in it, and castle gives machines none for a mirror; change them, and let the nodes read the mirror without")
-			case k.web(item, address, true) != nil && u.Scheme == "https" && u.Host == registry: // without TLS it is not asked otherwise
+			case k.web(item, address, true) != nil && u.Host == registry && u.Scheme == "https": // without TLS, it is asked as a mirror of its own alone
 				k.Mistake(item, "%s is the registry itself, which is asked after its mirrors anyway; remove it", address)
 			}
 			if slices.Contains(list[registry][:i], address) {

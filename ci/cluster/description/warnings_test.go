@@ -34,8 +34,13 @@ func TestVersionsOfTalosWithAKnownFlawAreWarnedOf(t *testing.T) {
 
 func TestAMirrorWithoutTLSIsWarnedOf(t *testing.T) {
 	mirrors := map[string][]string{"docker.io": {"https://a.example", "http://b.example:5000"}, "*": {"https://c.example"}}
-	got := (&Cluster{Talos: Talos{Version: TalosVersion, RegistryMirrors: mirrors}}).Warnings()
+	c := &Cluster{Platform: PlatformProxmox, Talos: Talos{Version: TalosVersion, RegistryMirrors: mirrors}}
+	got := c.Warnings()
 	if len(got) != 1 || !strings.Contains(got[0], "talos.registryMirrors[docker.io]") || !strings.Contains(got[0], "http://b.example:5000") {
 		t.Errorf("got %q", got)
+	}
+	c.Platform = PlatformSandbox // nobody is in its network but who belongs there
+	if got := c.Warnings(); len(got) != 0 {
+		t.Errorf("of a sandbox, got %q", got)
 	}
 }

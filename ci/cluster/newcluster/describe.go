@@ -36,7 +36,8 @@ func (o *Options) describe(others []*description.Cluster) (c *description.Cluste
 	}
 	c.Talos = description.Talos{
 		Version: cmp.Or(like.Talos.Version, description.TalosVersion), Extensions: extensions, KernelModules: modules, Schematic: description.Schematic(extensions),
-		DiskEncryption: description.DiskEncryption{Ephemeral: description.EncryptionNodeID},
+		DiskEncryption:  description.DiskEncryption{Ephemeral: description.EncryptionNodeID},
+		RegistryMirrors: c.Talos.RegistryMirrors,
 	}
 	c.Kubernetes = description.Kubernetes{
 		Version:   cmp.Or(like.Kubernetes.Version, kubernetesVersion),
@@ -137,6 +138,8 @@ func (o *Options) sandbox(c *description.Cluster) {
 	c.Nodes = o.nodes([]string{"pve"})
 	c.GitOps.URL = fmt.Sprintf("https://%s/gitops.git", at(12))
 	c.Secrets.Infisical = description.Infisical{URL: fmt.Sprintf("http://%s:8080", at(11)), Project: uuid.NewString(), Slug: o.Name, Environment: "prod"}
+	registry := fmt.Sprintf("%s:5000", at(13))
+	c.Talos.RegistryMirrors = map[string][]string{registry: {"http://" + registry}}
 	c.State = description.State{Backend: description.StateLocal}
 }
 

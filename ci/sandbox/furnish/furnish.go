@@ -12,12 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/big"
 	"net/netip"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,9 +37,6 @@ import (
 
 // KeyFile holds the age key that opens a sandbox's SOPS file.
 const KeyFile = "age.key"
-
-// registryPort is where the world's OCI registry listens, at the address behind that of its Git server.
-const registryPort = 5000
 
 // Options say how a world begins.
 type Options struct {
@@ -74,7 +72,7 @@ func Execute(folder string, o Options) error {
 	}
 	seed, clear, err := values(cluster)
 	if err != nil {
-		return err
+		return errors.Join(err, os.Remove(filepath.Join(folder, proxmox.AuthorityFile)))
 	}
 	seed.Git.Empty = o.EmptyGit
 	bootstrap, err := yaml.Marshal(clear)
@@ -125,15 +123,9 @@ func values(c *description.Cluster) (*world.Seed, map[string]string, error) {
 	seed.Proxmox.Templates = []world.Template{{ID: c.Proxmox.Template, Name: "talos-nocloud"}}
 	seed.Git.ReadToken, seed.Git.Token = flux[secrets.GitOpsToken], "sbx_"+rand.Text()
 	seed.Git.Repository = strings.TrimSuffix(path.Base(c.GitOps.URL), ".git")
-	parsed, err := url.Parse(c.GitOps.URL)
-	if err != nil {
+	if seed.Registry, err = registry(c); err != nil {
 		return nil, nil, err
 	}
-	git, err := netip.ParseAddr(parsed.Hostname())
-	if err != nil {
-		return nil, nil, fmt.Errorf("gitops.url: a sandbox's services have addresses, not names: %w", err)
-	}
-	seed.Registry = netip.AddrPortFrom(git.Next(), registryPort)
 	if i := c.Secrets.Infisical; i.Has() {
 		clear[secrets.InfisicalClientID], clear[secrets.InfisicalClientSecret] = client.ID, client.Secret
 		seed.Infisical = infisical.Seed{RequestsPerMinute: 600, Projects: []infisical.Project{{
@@ -142,6 +134,17 @@ func values(c *description.Cluster) (*world.Seed, map[string]string, error) {
 		}}}
 	}
 	return seed, clear, nil
+}
+
+// registry is where the world serves one without TLS, as the machines are told.
+func registry(c *description.Cluster) (netip.AddrPort, error) {
+	for _, name := range slices.Sorted(maps.Keys(c.Talos.RegistryMirrors)) {
+		if at, err := netip.ParseAddrPort(name); err == nil && c.Network.Subnet.Contains(at.Addr()) {
+			return at, nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("talos.registryMirrors in cluster.yaml has no registry of the sandbox's own, which the machines ask without TLS; "+
+		"write an address of %s that nobody has, such as {\"192.168.77.13:5000\": [\"http://192.168.77.13:5000\"]}", c.Network.Subnet)
 }
 
 // authority is who signs the certificate of the simulated Proxmox. Source of its form: pve-cluster, PVE/Cluster/Setup.pm, gen_pve_root_ca.

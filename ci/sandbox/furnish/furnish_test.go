@@ -67,6 +67,37 @@ func TestASandboxHasAllThatItsClusterIsMadeWith(t *testing.T) {
 	}
 }
 
+func TestASandboxsRegistryIsTheOneThatItsMachinesAskWithoutTLS(t *testing.T) {
+	folder := newSandbox(t, t.TempDir(), "green")
+	for _, name := range []string{"pve-root-ca.pem", "pve-root-ca.key", KeyFile, "world.yaml"} {
+		if err := os.Remove(filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	described := text(t, folder, "cluster.yaml")
+	write := func(from, to string) {
+		t.Helper()
+		changed := strings.ReplaceAll(described, from, to)
+		if changed == described {
+			t.Fatalf("cluster.yaml has no %s:\n%s", from, described)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "cluster.yaml"), []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("192.168.78.13:5000", "registry.example.org")
+	if err := Execute(folder, Options{}); err == nil || !strings.Contains(err.Error(), "talos.registryMirrors in cluster.yaml has no registry of the sandbox's own") {
+		t.Errorf("without one: %v", err)
+	}
+	write("192.168.78.13:5000", "192.168.78.9:5001")
+	if err := Execute(folder, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if seed := text(t, folder, "world.yaml"); !strings.Contains(seed, "registry: 192.168.78.9:5001") {
+		t.Errorf("another one:\n%s", seed)
+	}
+}
+
 func TestNoTwoSandboxesShareASecret(t *testing.T) {
 	clusters := t.TempDir()
 	blue, green := newSandbox(t, clusters, "blue"), newSandbox(t, clusters, "green")

@@ -67,20 +67,19 @@ type Options struct {
 	OSImage           string
 	// WebhookServes is called when a Service that the API server calls begins to answer. Nil: nobody is told.
 	WebhookServes func(namespace, service string, at time.Time)
-	// Exists is asked before an image is pulled; its error is what the registry says in place of it. Nil: each image is there.
-	Exists func(ctx context.Context, image string) error
+	// Exists is asked before a node pulls an image; its error is what that node's container runtime says in place of it. Nil: each image is there.
+	Exists func(ctx context.Context, node, image string) error
 	Log    *slog.Logger // nil: nothing is logged
 }
 
 // pull is how nodes pull an image.
-func (o Options) pull() func(ctx context.Context, image string) error {
+func (o Options) pull() func(ctx context.Context, node, image string) error {
 	pulls := profile.NewPulls(o.Profile)
-	if o.Exists == nil {
-		return pulls.Pull
-	}
-	return func(ctx context.Context, image string) error {
-		if err := o.Exists(ctx, image); err != nil {
-			return err
+	return func(ctx context.Context, node, image string) error {
+		if o.Exists != nil {
+			if err := o.Exists(ctx, node, image); err != nil {
+				return err
+			}
 		}
 		return pulls.Pull(ctx, image)
 	}

@@ -38,13 +38,18 @@ func (p *Pulls) Pull(ctx context.Context, image string) error {
 // hub is how containerd writes images of Docker Hub.
 const hub = "docker.io/"
 
+// Full is an image's name with its registry, as containerd has it.
+func Full(image string) string {
+	if host, _, found := strings.Cut(image, "/"); !found || !strings.ContainsAny(host, ".:") && host != "localhost" {
+		return hub + image
+	}
+	return image
+}
+
 // refused is what a registry says in place of an image. The texts are those of containerd's resolver (core/remotes/docker of v2.1) and
 // of Docker Hub.
 func (p *Pulls) refused(image string) error {
-	full := image
-	if host, _, found := strings.Cut(image, "/"); !found || !strings.ContainsAny(host, ".:") && host != "localhost" {
-		full = hub + image
-	}
+	full := Full(image)
 	if missing, has := p.profile.Faults[ImageMissing]; has && missing != "" && strings.Contains(image, missing) {
 		return fmt.Errorf("failed to pull and unpack image %q: failed to resolve reference %[1]q: %[1]s: not found", full)
 	}

@@ -55,6 +55,13 @@ func (n *network) listen(place netip.AddrPort) (net.Listener, error) {
 	return &placed{Listener: listener, leave: sync.OnceFunc(func() { n.leave(place.Addr()) })}, nil
 }
 
+// has tells whether somebody listens at an address.
+func (n *network) has(address netip.Addr) bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return n.users[address] > 0
+}
+
 func (n *network) leave(address netip.Addr) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()

@@ -4,20 +4,17 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/netip"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"tazlab.net/castle/ci/base/registry"
 )
@@ -60,12 +57,12 @@ func pushFirst(ctx context.Context, at netip.AddrPort, first v1.Image, files fs.
 		return err
 	}
 	for _, image := range images {
-		if exists(ctx, at, image) == nil {
-			continue
-		}
 		reference, err := name.ParseReference(image, name.Insecure)
 		if err != nil {
 			return err
+		}
+		if _, err := remote.Head(reference, remote.WithContext(ctx)); err == nil {
+			continue
 		}
 		if err := remote.Write(reference, first, remote.WithContext(ctx)); err != nil {
 			return fmt.Errorf("push %s into the world's registry: %w", image, err)
@@ -88,32 +85,4 @@ func named(at netip.AddrPort, files fs.FS) (images []string, err error) {
 		return err
 	})
 	return images, err
-}
-
-// exists asks for an image where that can be done: in the registry at that address. What it says in place of one is in containerd's words
-// (core/remotes/docker/resolver.go of v2.1), as for a name below "invalid", which no name server knows (RFC 6761, 6.4). Images of any other
-// registry are taken to be there. A node would ask by HTTPS unless a mirror says otherwise; here that makes no difference.
-func exists(ctx context.Context, at netip.AddrPort, image string) error {
-	host, _, _ := strings.Cut(image, "/")
-	failed := func(format string, values ...any) error {
-		return fmt.Errorf("failed to pull and unpack image %q: failed to resolve reference %[1]q: %s", image, fmt.Sprintf(format, values...))
-	}
-	if name, _, _ := strings.Cut(host, ":"); strings.HasSuffix(name, ".invalid") {
-		return failed("failed to do request: Head %q: dial tcp: lookup %s: no such host", "https://"+host+"/v2/", name)
-	}
-	if host != at.String() {
-		return nil
-	}
-	reference, err := name.ParseReference(image, name.Insecure)
-	if err != nil {
-		return fmt.Errorf("failed to pull and unpack image %q: %w", image, err)
-	}
-	_, err = remote.Head(reference, remote.WithContext(ctx))
-	if answer, is := errors.AsType[*transport.Error](err); is && answer.StatusCode == http.StatusNotFound {
-		return failed("%s: not found", image)
-	}
-	if err != nil {
-		return failed("failed to do request: %v", err)
-	}
-	return nil
 }

@@ -5,16 +5,17 @@ package world
 import (
 	"net/http/httptest"
 	"net/netip"
-	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"tazlab.net/castle/ci/base/registry"
 )
 
-func TestAnImageIsPulledFromTheWorldsRegistryOnlyWhereItIsThere(t *testing.T) {
+func TestTheWorldsRegistryBeginsWithWhatTheRepositoryNames(t *testing.T) {
 	handler, err := registry.New(registry.Options{Root: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -32,23 +33,13 @@ func TestAnImageIsPulledFromTheWorldsRegistryOnlyWhereItIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for image, want := range map[string]string{
-		at.String() + "/blog:1":       "",
-		at.String() + "/sidecar:2":    "",
-		at.String() + "/blog:by-hand": "/blog:by-hand: not found",
-		at.String() + "/Blog:1":       "could not parse reference",
-		"ghcr.io/someone/else:3":      "",
-		"someone/else:3":              "",
-		"registry.invalid/blog:1":     "lookup registry.invalid: no such host",
-		"registry.invalid:5000/b:1":   "lookup registry.invalid: no such host",
-	} {
-		err := exists(t.Context(), at, image)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "failed to pull and unpack image \""+image)) {
-			t.Errorf("%s: %v, want %q", image, err, want)
+	for _, there := range []string{"/blog:1", "/sidecar:2"} {
+		reference, err := name.ParseReference(at.String() + there)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	server.Close()
-	if err := exists(t.Context(), at, at.String()+"/blog:1"); err == nil || !strings.Contains(err.Error(), "failed to do request") {
-		t.Errorf("a registry that is gone: %v", err)
+		if _, err := remote.Head(reference); err != nil {
+			t.Error(err)
+		}
 	}
 }

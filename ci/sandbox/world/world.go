@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -169,17 +170,20 @@ func (w *world) serveMachines(ctx context.Context) error {
 	if w.Nodes != nil {
 		return w.serveNodes()
 	}
+	machines := &machines{log: w.log, bare: !w.cluster.MakesMachines()}
+	// Nothing pulls before the machines are there.
+	runtime := &runtime{has: w.network.has, endpoints: func(node, registry string) []url.URL { return machines.fleet.Endpoints(node, registry) }}
 	plane, err := kube.New(kube.Options{
 		Folder: filepath.Join(w.Dir, "kubernetes"), Binaries: programs(w.Binaries), Profile: w.Profile,
 		KubernetesVersion: w.cluster.Kubernetes.Version, OSImage: "Talos (" + w.cluster.Talos.Version + ")", Log: w.log,
 		WebhookServes: w.webhookServes,
-		Exists:        func(ctx context.Context, image string) error { return exists(ctx, w.seed.Registry, image) },
+		Exists:        runtime.exists,
 	})
 	if err != nil {
 		return err
 	}
 	w.onClose(plane.Close)
-	machines := &machines{plane: plane, log: w.log, bare: !w.cluster.MakesMachines()}
+	machines.plane = plane
 	var host *proxmox.Server
 	options := talos.Options{
 		Profile: w.Profile, Cluster: kubernetes{plane}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),

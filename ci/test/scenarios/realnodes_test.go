@@ -28,7 +28,7 @@ func containers() []change {
 	return []change{
 		{file: described, from: "  schematic: 613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245\n  extensions: [siderolabs/iscsi-tools, siderolabs/util-linux-tools]\n  kernelModules: [iscsi_tcp, dm_crypt]\n",
 			to: "  schematic: " + description.Schematic(nil) + "\n  extensions: []\n"},
-		{file: described, from: "  diskEncryption: {ephemeral: nodeID}\n", to: "  diskEncryption: {ephemeral: none}\n  registryMirrors: {\"192.168.77.13:5000\": [\"http://192.168.77.13:5000\"]}\n"},
+		{file: described, from: "  diskEncryption: {ephemeral: nodeID}\n", to: "  diskEncryption: {ephemeral: none}\n"},
 		{file: described, from: longhorn, to: "storage: none\n"},
 	}
 }

@@ -57,7 +57,7 @@ func TestAnImageFindsItsProgramByNameOrByTheNamesAbove(t *testing.T) {
 // disks are the images of nodes whose disks are in a folder; pulling one takes no time.
 func disks(t *testing.T, folder string) *Images {
 	t.Helper()
-	opened, err := OpenImages(folder, func(context.Context, string) error { return nil })
+	opened, err := OpenImages(folder, func(context.Context, string, string) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestAnImageIsPulledOncePerNodeAndNotAgainAfterAPowerCut(t *testing.T) {
 
 func TestAPullThatWasCutOffIsNone(t *testing.T) {
 	images := disks(t, t.TempDir())
-	images.take = func(context.Context, string) error { return nil } // it did not notice
+	images.take = func(context.Context, string, string) error { return nil } // it did not notice
 	ctx, cut := context.WithCancel(t.Context())
 	if _, err := images.Pull(ctx, "a", "blog:1", cut); !errors.Is(err, context.Canceled) {
 		t.Errorf("the pull ended with %v", err)
@@ -119,7 +119,7 @@ func TestAPullThatWasCutOffIsNone(t *testing.T) {
 func TestAPullWaitsForTheRestOfOneThatIsUnderWay(t *testing.T) {
 	images := disks(t, t.TempDir())
 	end := make(chan struct{})
-	images.take = func(context.Context, string) error {
+	images.take = func(context.Context, string, string) error {
 		<-end
 		return nil
 	}

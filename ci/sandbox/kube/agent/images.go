@@ -22,7 +22,7 @@ const imagesFile = "images.json"
 // keeps them.
 type Images struct {
 	file string
-	take func(ctx context.Context, image string) error // takes the time that pulling an image takes; its error is a registry's
+	take func(ctx context.Context, node, image string) error // takes the time that pulling an image takes; its error is a registry's
 
 	mu      sync.Mutex
 	pulled  map[string]map[string]bool // by node, by image
@@ -30,7 +30,7 @@ type Images struct {
 }
 
 // OpenImages reads what the nodes whose disks are in a folder have pulled. take is how they pull the rest.
-func OpenImages(folder string, take func(ctx context.Context, image string) error) (*Images, error) {
+func OpenImages(folder string, take func(ctx context.Context, node, image string) error) (*Images, error) {
 	i := &Images{file: filepath.Join(folder, imagesFile), pulled: map[string]map[string]bool{}, pulling: map[[2]string]chan struct{}{}, take: take}
 	data, err := os.ReadFile(i.file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func (i *Images) Pull(ctx context.Context, node, image string, begins func()) (d
 			i.pulling[key] = other
 			i.mu.Unlock()
 			begins()
-			err := i.take(ctx, image)
+			err := i.take(ctx, node, image)
 			i.mu.Lock()
 			delete(i.pulling, key)
 			close(other)

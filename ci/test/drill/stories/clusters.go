@@ -129,7 +129,7 @@ var clusters = []Story{
 		in("cluster/kube", "TestWhatIsPulledIsReadFromTheKubeletsEvents"),
 		in("sandbox/profile", "TestPullsShareOneLine"))},
 	{"refused-images", "an image that a registry refuses is named with its words, by the gate that waits for it, and keeps no wait alive", also(
-		in(scenarios, "TestWhatDockerHubRefusesIsToldAndOutlasted"),
+		in(scenarios, "TestWhatDockerHubRefusesIsToldAndOutlasted", "TestARegistryWithoutTLSIsAskedAsItsOwnMirrorAlone"),
 		in("cluster/gates", "TestWhatARegistryRefusesIsToldAndKeepsNoWaitAlive"),
 		in("cluster/kube", "TestWhatIsPulledIsReadFromTheKubeletsEvents"))},
 	{"volumes-late", "storage is there when a pod has run with a volume, not when its manager runs", also(
