@@ -57,7 +57,7 @@ func (w *world) hasVM(name string) bool {
 func TestAWorkerLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
-	w.on()
+	w.on("disk-stays=525")
 	w.castle("create").succeeds()
 	k := w.kubernetes(w.unsealed("kubeconfig"))
 	members := w.hasAQuorum(w.unsealed("talosconfig"))
@@ -102,7 +102,12 @@ func TestAWorkerLeaves(t *testing.T) {
 	}
 	k.must(k.typed.PolicyV1().PodDisruptionBudgets("default").Delete(t.Context(), "keep", metav1.DeleteOptions{}))
 
-	w.leaves(without, node).succeeds()
+	said := w.leaves(without, node).succeeds().stdout.String()
+	for _, disk := range []string{"local-lvm:vm-525-disk-0", "local-lvm:vm-525-cloudinit"} {
+		if want := "VM 525 " + node + " is gone, and its volume " + disk; !strings.Contains(said, want) || !strings.Contains(said, `type "pvesm free `+disk+`" on pve`) {
+			t.Errorf("remove-node does not say %q, or not what removes it:\n%s", want, said)
+		}
+	}
 	for _, step := range []string{"checks", "drain " + node, "reset " + node, "node " + node} {
 		if result := w.event(ends("step", "platform", step)).Result; result != timeline.ResultOK {
 			t.Errorf("%s: %q", step, result)

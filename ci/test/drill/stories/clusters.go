@@ -111,7 +111,7 @@ var clusters = []Story{
 	{"wipe-guards", "what has the cluster's id and its tag goes, and nothing else; without the typed name it is listed", also(
 		in(scenarios, "TestWipe"), in(hypervisor, "TestAWipeTakesWhatHasTheClustersIDAndItsTag", "TestAVMIsRemovedAsItWasListed"))},
 	{"disk-stays", "disks that a storage did not let go of when their VM was removed are named with what removes them, also before the next VM of that id; those of other VMs are not", also(
-		in(scenarios, "TestDisksThatStayBehindAreNamed", "TestAWipeNamesDisksThatStayBehind"),
+		in(scenarios, "TestDisksThatStayBehindAreNamed", "TestAWipeNamesDisksThatStayBehind", "TestAWorkerLeaves"),
 		in(hypervisor, "TestDisksThatStayBehindAreNamedWithTheirCureAndNobodyElsesAre", "TestATokenThatSeesNoDisksDoesNotSayThatTheyAreGone"),
 		in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
 	{"destroy-hangs", "a cluster that is dead in part, or whose API is silent, is removed all the same within a deadline; what went with its machines is listed", also(
