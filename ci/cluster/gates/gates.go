@@ -59,10 +59,18 @@ func platform(e Env) []Condition {
 	}
 }
 
+// definitions waits for CRDs; who only looks nudges none.
+func definitions(e Env, names ...string) kube.WaitFunc {
+	if e.LookOnly {
+		return e.Kube.Objects(kube.CRDs, "", kube.Established, names...)
+	}
+	return e.Kube.Definitions(names...)
+}
+
 func engineWebhook(e Env) []Condition {
 	const ns = "external-secrets"
 	return []Condition{
-		{"CRDs of External Secrets Operator", e.Kube.Objects(kube.CRDs, "", kube.Established, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
+		{"CRDs of External Secrets Operator", definitions(e, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
 		{"webhook external-secrets-webhook in " + ns, webhook{e.Kube, kube.Object{Namespace: ns, Name: "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
 	}
 }
@@ -91,7 +99,7 @@ const metallbNamespace = "metallb-system"
 func networkingWebhook(e Env) []Condition {
 	const ns = metallbNamespace
 	return []Condition{
-		{"CRDs of MetalLB", e.Kube.Objects(kube.CRDs, "", kube.Established, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
+		{"CRDs of MetalLB", definitions(e, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
 		{"webhook metallb-webhook-service in " + ns, webhook{e.Kube, kube.Object{Namespace: ns, Name: "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
 	}
 }
@@ -143,7 +151,7 @@ func gitopsNotifications(e Env) []Condition {
 func gitopsControllers(e Env) []Condition {
 	const ns = flux.Namespace
 	return []Condition{
-		{"CRDs of Flux", e.Kube.Objects(kube.CRDs, "", kube.Established,
+		{"CRDs of Flux", definitions(e,
 			"gitrepositories.source.toolkit.fluxcd.io", "helmrepositories.source.toolkit.fluxcd.io",
 			"kustomizations.kustomize.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io"), "kubectl get crds"},
 		{"controllers of Flux", e.Kube.Objects(kube.Deployments, ns, kube.Available, "source-controller", "kustomize-controller", "helm-controller", flux.NotificationController), lookInto(ns)},

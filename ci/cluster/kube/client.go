@@ -34,6 +34,8 @@ func init() { klog.SetLogger(logr.Discard()) }
 type Client struct {
 	// Grace is how long an API server that just started may refuse good credentials.
 	Grace time.Duration
+	// NudgePatience is how long a CRD may lie whose names are accepted, before it is nudged, and again.
+	NudgePatience time.Duration
 
 	config  *rest.Config
 	dynamic dynamic.Interface
@@ -83,7 +85,7 @@ func newClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	return &Client{config: config, dynamic: client, Grace: credentialsGrace}, nil
+	return &Client{config: config, dynamic: client, Grace: credentialsGrace, NudgePatience: nudgePatience}, nil
 }
 
 // Poll asks the API at a pace, one try at a time.

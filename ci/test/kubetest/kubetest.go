@@ -9,7 +9,11 @@ package kubetest
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +23,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -143,6 +149,64 @@ func (s *Server) StartAPI() {
 	s.api = s.newAPI(s.api.program)
 	if err := s.waitReady(); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// Unestablish leaves a CRD as an API server does that is ended between the two steps of its making: its names are accepted, and it is not
+// Established. The API server is to be stopped.
+func (s *Server) Unestablish(definition string) {
+	s.t.Helper()
+	key := base64.StdEncoding.EncodeToString([]byte("/registry/apiextensions.k8s.io/customresourcedefinitions/" + definition))
+	var stored struct {
+		Values []struct {
+			Value []byte `json:"value"`
+		} `json:"kvs"`
+	}
+	s.askEtcd("range", map[string]any{"key": key}, &stored)
+	if len(stored.Values) != 1 {
+		s.t.Fatalf("etcd has %d CRDs of the name %s", len(stored.Values), definition)
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(stored.Values[0].Value, &object.Object); err != nil {
+		s.t.Fatal(err)
+	}
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for i := range conditions {
+		if condition, is := conditions[i].(map[string]any); is && condition["type"] == "Established" {
+			condition["status"], condition["reason"], condition["message"] = "False", "Installing", "the initial names have been accepted"
+		}
+	}
+	if err := errors.Join(err, unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions")); err != nil {
+		s.t.Fatal(err)
+	}
+	text, err := json.Marshal(object.Object)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.askEtcd("put", map[string]any{"key": key, "value": text}, nil)
+}
+
+// askEtcd calls etcd's gateway, which takes its API's messages as JSON.
+func (s *Server) askEtcd(call string, message, answer any) {
+	s.t.Helper()
+	body, err := json.Marshal(message)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	response, err := http.Post(s.etcd+"/v3/kv/"+call, "application/json", bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		s.t.Fatalf("etcd answers %s: %s %v", response.Status, text, err)
+	}
+	if answer == nil {
+		return
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		s.t.Fatalf("%v in %s", err, text)
 	}
 }
 
