@@ -52,7 +52,7 @@ func platform(e Env) []Condition {
 	controlPlane := firstControlPlane(e.Cluster)
 	return []Condition{
 		{"etcd quorum", etcdQuorum(e.Talos), "talosctl -n " + controlPlane + " etcd members"},
-		{"virtual IP " + e.Cluster.Endpoint.String() + " and API servers", steady{e.Kube, readyz(e.Cluster.Endpoint), apiServersOf(e.Cluster), steadyFor(e), steadyEvery},
+		{"virtual IP " + e.Cluster.Endpoint.String() + " and API servers", steady{e.Kube, readyz(e.Cluster.Endpoint), apiServersOf(e.Cluster), steadyFor(e), steadyEvery, settledAfter(e)},
 			"talosctl -n " + controlPlane + " get addresses; talosctl -n " + controlPlane + " containers -k"},
 		{"Kubernetes API", apiReady(e.Kube), "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
 		{"nodes", nodesReady(e.Kube, names), "kubectl get nodes -o wide; talosctl -n " + controlPlane + " health"},

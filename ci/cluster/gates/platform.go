@@ -43,12 +43,16 @@ func etcdQuorum(talos Talos) Waiter {
 // a row, Every apart and over new connections. A single answer is no proof: a virtual IP can be given up again right after it was taken.
 // Nor is the address alone: where the API server of its holder restarts, another one answers there at once, and one by one no
 // condition would see that not all of them serve at the same time.
+//
+// Where all API servers have run for as long as Settled, and none of the looks failed, so much has been seen already by who used them:
+// then steadyShort looks are enough.
 type steady struct {
 	Kube    *kube.Client // its certificates and proxy
 	URL     string       // of the virtual IP
 	Servers []apiServer
 	Times   int
 	Every   time.Duration
+	Settled time.Duration
 }
 
 // steadyEvery is how often they are asked.
@@ -61,6 +65,18 @@ func steadyFor(e Env) int {
 		return 8
 	}
 	return int(15 * time.Second / steadyEvery)
+}
+
+// steadyShort is how many looks in a row are enough where all API servers have settled.
+const steadyShort = 3
+
+// settledAfter is for how long API servers have to run to have settled: a minute, which is how long nobody may have the virtual IP after
+// its holder's power was cut, so that no younger change of the holder hides. Where time is a sandbox's, it is shorter as the row is.
+func settledAfter(e Env) time.Duration {
+	if e.Scaled {
+		return 8 * time.Second
+	}
+	return time.Minute
 }
 
 // apiServer is that of one control plane.
@@ -85,7 +101,7 @@ func (s steady) Wait(ctx context.Context, report func(string)) error {
 		return err
 	}
 	var row int
-	var last string
+	var last string // why the row is not a short one
 	question := s.Kube.Poll(s.Every)
 	question.Limit = 2 * time.Second
 	return question.Until(ctx, func(ctx context.Context) kube.Answer {
@@ -94,6 +110,13 @@ func (s steady) Wait(ctx context.Context, report func(string)) error {
 			row++
 		} else {
 			row, last = 0, "; last failure "+failed
+		}
+		if row == min(steadyShort, s.Times) && last == "" {
+			settled, why := s.allSettled(ctx)
+			if settled {
+				return kube.Answer{Seen: fmt.Sprintf("%d answers in a row, and %s", row, why), OK: true}
+			}
+			last = "; " + why
 		}
 		return kube.Answer{Seen: fmt.Sprintf("%d of %d answers in a row%s", row, s.Times, last), OK: row >= s.Times, Err: err}
 	}, report)

@@ -2,8 +2,18 @@ package gates
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -13,17 +23,20 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/util/cert"
+
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/test/kubetest"
 	"tazlab.net/castle/ci/test/tell"
 )
 
-// address is a virtual IP that answers when told to.
+// address is a virtual IP, or an API server, that answers when told to.
 type address struct {
 	*httptest.Server
 	answers atomic.Bool
 	asked   atomic.Int32
+	began   atomic.Pointer[tls.Certificate] // what it shows to who asks since when it runs; nil: nothing
 }
 
 func pemOf(der []byte) []byte {
@@ -32,13 +45,41 @@ func pemOf(der []byte) []byte {
 
 func newAddress(t *testing.T) *address {
 	a := &address{}
-	a.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS.ServerName == loopbackName {
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			return
+		}
 		a.asked.Add(1)
 		if !a.answers.Load() {
 			http.Error(w, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed", http.StatusInternalServerError)
 		}
 	}))
+	a.TLS = &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if hello.ServerName == loopbackName {
+			return a.began.Load(), nil
+		}
+		return nil, nil
+	}}
+	a.Config.ErrorLog = log.New(io.Discard, "", 0)
+	a.StartTLS()
 	t.Cleanup(a.Close)
+	return a
+}
+
+// runs has it say for how long its process has run.
+func (a *address) runs(t *testing.T, age time.Duration) *address {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: fmt.Sprintf("apiserver-loopback-client@%d", time.Now().Add(-age).Unix())}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.began.Store(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
 	return a
 }
 
@@ -92,6 +133,78 @@ func TestTheAddressOfRealMachinesIsSteadyAfterFifteenSeconds(t *testing.T) {
 				t.Errorf("%d answers, one every %s, want %s", vip.Times, vip.Every, want)
 			}
 		}
+	}
+}
+
+func TestTheRowIsShortWhereAllAPIServersHaveRunForAWhile(t *testing.T) {
+	for env, want := range map[Env]time.Duration{{}: time.Minute, {Scaled: true}: 8 * time.Second, {LookOnly: true}: time.Minute} {
+		if got := settledAfter(env); got != want {
+			t.Errorf("%+v: they have settled after %s, want %s", env, got, want)
+		}
+	}
+	const old, young = time.Hour, 5 * time.Second
+	for _, test := range []struct {
+		name string
+		ages []time.Duration // 0: it does not tell
+		want int32
+		says string
+	}{
+		{"all are old", []time.Duration{old, 2 * old}, 3, "3 answers in a row, and each API server has run for 1h0m"},
+		{"one has restarted", []time.Duration{old, young}, 8, "3 of 8 answers in a row; the API server of cp-2 has run for "},
+		{"one does not tell", []time.Duration{0, old}, 8, "3 of 8 answers in a row; the API server of cp-1 does not tell for how long it has run"},
+		{"there is none to ask", nil, 8, "3 of 8 answers in a row; there is no API server to ask"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			vip := newAddress(t)
+			vip.answers.Store(true)
+			var servers []apiServer
+			for i, age := range test.ages {
+				server := newAddress(t)
+				server.answers.Store(true)
+				if age > 0 {
+					server.runs(t, age)
+				}
+				servers = append(servers, apiServer{fmt.Sprintf("cp-%d", i+1), server.URL})
+			}
+			wait := begin(t, time.Minute, vipOf(t, vip, servers...))
+			wait.Sees(test.says)
+			wait.Opens()
+			if asked := vip.asked.Load(); asked != test.want {
+				t.Errorf("steady after %d looks, want %d", asked, test.want)
+			}
+		})
+	}
+}
+
+// What has failed is no cluster that was at rest, for however long its API servers have run.
+func TestTheRowIsNotShortAfterALookThatFailed(t *testing.T) {
+	vip, server := newAddress(t), newAddress(t).runs(t, time.Hour)
+	server.answers.Store(true)
+	wait := begin(t, time.Minute, vipOf(t, vip, apiServer{"cp-1", server.URL}))
+	wait.Sees("0 of 8 answers in a row")
+	before := vip.asked.Load()
+	vip.answers.Store(true)
+	wait.Opens()
+	if asked := vip.asked.Load() - before; asked < 8 {
+		t.Errorf("steady after %d answers, want 8", asked)
+	}
+}
+
+// The certificate is made here by the library with which API servers make theirs.
+func TestAnAPIServerTellsByItsCertificateSinceWhenItRuns(t *testing.T) {
+	certificate, key, err := cert.GenerateSelfSignedCertKey(loopbackName, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newAddress(t)
+	server.began.Store(&pair)
+	age, told := runningFor(t.Context(), introducer(server.kube(t).Config()), server.URL)
+	if !told || age < 0 || age > time.Minute {
+		t.Errorf("it has run for %s, %v", age, told)
 	}
 }
 

@@ -41,8 +41,8 @@ type Plane struct {
 	known   map[string]netip.Addr
 	control *controlPlane // nil while no control plane runs
 	stop    context.CancelFunc
-	doors   map[string]*relay.Relay // by control plane that runs
-	holder  string                  // of the virtual IP; "" when nobody has it
+	doors   map[string]*door // by control plane that runs
+	holder  string           // of the virtual IP; "" when nobody has it
 	vip     *relay.Relay
 	nodes   map[string]Node // that are up
 
@@ -75,7 +75,7 @@ func New(options Options) (*Plane, error) {
 		return nil, err
 	}
 	return &Plane{
-		options: options, memory: inMemory(folder), images: images, known: map[string]netip.Addr{}, doors: map[string]*relay.Relay{}, nodes: map[string]Node{},
+		options: options, memory: inMemory(folder), images: images, known: map[string]netip.Addr{}, doors: map[string]*door{}, nodes: map[string]Node{},
 	}, nil
 }
 
@@ -120,7 +120,7 @@ func (p *Plane) ControlPlaneUp(ctx context.Context, name string, address netip.A
 	if err := p.network.AddAddress(address); err != nil {
 		return err
 	}
-	door, err := relay.Listen(netip.AddrPortFrom(address, kubernetesPort), apiServer)
+	door, err := openDoor(netip.AddrPortFrom(address, kubernetesPort))
 	if err != nil {
 		return err
 	}

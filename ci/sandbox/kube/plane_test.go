@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -409,6 +411,48 @@ func verifies(w *world, address netip.Addr) error {
 		return err
 	}
 	return conn.Close()
+}
+
+// The process behind all control planes is a real one, and shows the same kind of certificate.
+func TestEachControlPlaneSaysSinceWhenItsAPIServerRuns(t *testing.T) {
+	w := newWorld(t, nil, quick(t, nil))
+	w.start()
+	process, first := w.runsSince(apiServer), w.runsSince(netip.AddrPortFrom(cp1.Address, kubernetesPort))
+	if process.Before(time.Now().Add(-5*time.Minute)) || first.Before(process) {
+		t.Errorf("the process runs since %s, and the control plane's since %s", process, first)
+	}
+	time.Sleep(time.Until(first.Add(1100 * time.Millisecond))) // it tells seconds
+	w.controlPlaneUp(cp2)
+	w.ControlPlaneDown(cp1.Name)
+	between := time.Now().Truncate(time.Second)
+	w.controlPlaneUp(cp1)
+	if again := w.runsSince(netip.AddrPortFrom(cp1.Address, kubernetesPort)); again.Before(between) {
+		t.Errorf("a control plane that is up again at %s says that it runs since %s", between, again)
+	}
+	if got := w.runsSince(apiServer); !got.Equal(process) {
+		t.Errorf("the process ran since %s, and now since %s", process, got)
+	}
+	if err := verifies(w, cp1.Address); err != nil {
+		t.Error(err)
+	}
+}
+
+// runsSince is what an API server says about that by the certificate for itself, whose request without a certificate it refuses.
+func (w *world) runsSince(address netip.AddrPort) time.Time {
+	w.t.Helper()
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{ServerName: loopbackName, InsecureSkipVerify: true}}}
+	response, err := client.Get("https://" + address.String() + "/readyz")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	name := response.TLS.PeerCertificates[0].Subject.CommonName
+	seconds, err := strconv.ParseInt(strings.TrimPrefix(name, loopbackName+"@"), 10, 64)
+	if err != nil || response.StatusCode != http.StatusUnauthorized || response.Header.Get("Date") == "" {
+		w.t.Fatalf("%s answers %s as %s: %v", address, response.Status, name, err)
+	}
+	return time.Unix(seconds, 0)
 }
 
 func TestANodeIsNotReadyWhenItsPowerIsCut(t *testing.T) {

@@ -62,6 +62,7 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	empty := k.fillsPool()
 	w.castle("create").succeeds()
 	w.changedNothing()
+	w.reliedOnTheAPIServersAge()
 	empty()
 	if again, andAgain := w.keepsCredentials(); again != kubeconfig || andAgain != kept {
 		t.Error("what opens the cluster was replaced in Infisical")
@@ -185,6 +186,18 @@ func (w *world) heldThroughTheFlap() {
 		w.t.Errorf("the virtual IP's gate saw %q", seen)
 	}
 	tell.Observation(w.t, 0, "the virtual IP's gate saw %d times that it was not steady yet", max(0, len(seen)-1))
+}
+
+// reliedOnTheAPIServersAge fails the test unless the gate of a cluster that had been up for a while took a few looks for enough, and said why.
+func (w *world) reliedOnTheAPIServersAge() {
+	w.t.Helper()
+	said := w.event(func(e timeline.Event) bool {
+		return e.Kind == timeline.KindGate && strings.HasPrefix(e.Name, "virtual IP") && strings.Contains(e.Cause, "3 answers in a row, and each API server has run for ")
+	})
+	if said.Kind == "" {
+		w.t.Error("the gate of the virtual IP waited as if the cluster were young")
+	}
+	tell.Observation(w.t, 0, "of a cluster that had been up: %s", said.Cause)
 }
 
 // pulledAhead fails the test unless each node pulled, beside the layers, what its pods run.
