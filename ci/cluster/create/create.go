@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/layers/charts"
@@ -97,12 +98,12 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
 		return err
 	}
-	known, err := cluster.OwnMachines(ctx, access)
-	if err != nil {
-		return err
-	}
 	if !cluster.Description.MakesMachines() {
-		return reconcile(ctx, cluster, record, access, known, nil, nil)
+		known, err := cluster.OwnMachines(ctx, access)
+		if err != nil {
+			return err
+		}
+		return reconcile(ctx, cluster, record, access, known, nil, planned(ctx, cluster, record, access), nil)
 	}
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()
@@ -110,15 +111,42 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	if err != nil {
 		return err
 	}
-	if err := reconcile(ctx, cluster, record, access, known, there, allowed); err != nil {
+	// A plan changes nothing, and of a cluster that is there one is needed: it is made beside the look whose the machines are.
+	plan := planned(ctx, cluster, record, access)
+	if len(there) > 0 {
+		planning, stop := context.WithCancel(ctx)
+		plan = beside(planned(planning, cluster, record, access))
+		defer func() { // nothing of it goes on where this ends early
+			stop()
+			_, _ = plan()
+		}()
+	}
+	known, err := cluster.OwnMachines(ctx, access)
+	if err != nil {
+		return err
+	}
+	if err := reconcile(ctx, cluster, record, access, known, there, plan, allowed); err != nil {
 		return err
 	}
 	return machines.NoteUnfinished(ctx, cluster.State)
 }
 
+// planned plans the layer platform.
+func planned(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) func() (platform.Consequences, error) {
+	return func() (platform.Consequences, error) { return platform.Foresee(ctx, cluster, record, access) }
+}
+
+// beside does something from now on; what it returns waits for it.
+func beside[T any](do func() (T, error)) (wait func() (T, error)) {
+	wait = sync.OnceValues(do)
+	go func() { _, _ = wait() }()
+	return wait
+}
+
 // reconcile refuses what would take machines away that are there, known to the state or not, and restarts those that have to be. Where there
 // are none it keeps what can be kept of their credentials.
-func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, there map[string]string, allowed []string) error {
+func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, there map[string]string,
+	plan func() (platform.Consequences, error), allowed []string) error {
 	// A machine that is there and in no state is going to be imported, and could be changed by that.
 	if len(known)+len(there) == 0 {
 		if !cluster.Description.Secrets.Infisical.Has() {
@@ -126,7 +154,7 @@ func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, ac
 		}
 		return cluster.NotKept(record, keeperOf(cluster, record, access).ahead(ctx))
 	}
-	found, err := foresee(ctx, cluster, record, access, known, allowed)
+	found, err := foresee(cluster, access, known, plan, allowed)
 	if err != nil {
 		return err
 	}
@@ -152,9 +180,9 @@ func withLost(cluster *run.Cluster, known state.VMs, there map[string]string) st
 	return all
 }
 
-// foresee plans the layer platform, refuses what would take machines away unasked, and returns what it would do to the nodes. known
-// are those in its state.
-func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, allowed []string) (found platform.Consequences, err error) {
+// foresee waits for the plan of the layer platform, refuses what would take machines away unasked, and returns what it would do to the
+// nodes. known are those in its state.
+func foresee(cluster *run.Cluster, access *run.Access, known state.VMs, plan func() (platform.Consequences, error), allowed []string) (found platform.Consequences, err error) {
 	var begun []string
 	if cluster.Description.MakesMachines() {
 		machines := cluster.Hypervisor(access)
@@ -163,12 +191,10 @@ func foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, acce
 			return found, err
 		}
 	}
-	plan, err := platform.Plan(ctx, cluster, record, access, nil)
-	if err != nil {
+	if found, err = plan(); err != nil {
 		return found, err
 	}
 	// The note alone could be an old one: another machine may have gone on since, with the same state.
 	halfMade := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
-	found = platform.ConsequencesOf(plan)
 	return found, found.Refused(cluster.Description, allowed, halfMade)
 }

@@ -5,33 +5,88 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	tfjson "github.com/hashicorp/terraform-json"
 
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
+	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
-// Plan plans the layer platform, or one node of it alone. The plan holds no secret: none is an input of that layer.
+// plansVariable tells root.hcl where OpenTofu's own account of a plan goes: platform.json, a line for each thing that would change.
+const plansVariable = "CASTLE_PLANS"
+
+// Foresee says what an apply of the layer platform would do to the machines that are there. Mostly that is nothing, which OpenTofu's own
+// account of the plan tells; only else the plan is asked for with all of its values, which takes a second one and the provider once more.
+func Foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (Consequences, error) {
+	folder, err := os.MkdirTemp("", "castle-plan-")
+	if err != nil {
+		return Consequences{}, err
+	}
+	defer os.RemoveAll(folder)
+	err = plan(ctx, cluster, record, access, nil, func(runner *terragrunt.Runner) {
+		runner.Env = append(runner.Env, plansVariable+"="+folder)
+	})
+	if err != nil {
+		return Consequences{}, err
+	}
+	account, err := os.Open(filepath.Join(folder, layers.Platform+".json"))
+	if err == nil {
+		defer account.Close()
+		if leavesMachines(account) {
+			return Consequences{}, nil
+		}
+	}
+	whole, err := Plan(ctx, cluster, record, access, nil)
+	if err != nil {
+		return Consequences{}, err
+	}
+	return ConsequencesOf(whole), nil
+}
+
+// leavesMachines tells whether an account of a plan, which has to be whole, names no machine that would change in any way. A machine that
+// stays as it is, is not in it: Plan in internal/command/views/operation.go of OpenTofu v1.12.
+func leavesMachines(account io.Reader) bool {
+	whole := false
+	for lines := json.NewDecoder(account); ; {
+		var line struct {
+			Type   string `json:"type"`
+			Level  string `json:"@level"`
+			Change struct {
+				Resource struct {
+					Type string `json:"resource_type"`
+					Name string `json:"resource_name"`
+				} `json:"resource"`
+			} `json:"change"`
+		}
+		err := lines.Decode(&line)
+		switch {
+		case errors.Is(err, io.EOF):
+			return whole
+		case err != nil, line.Level == "error":
+			return false
+		case line.Type == "planned_change" && state.IsMachine(line.Change.Resource.Type, line.Change.Resource.Name):
+			return false
+		case line.Type == "change_summary":
+			whole = true
+		}
+	}
+}
+
+// Plan plans the layer platform, or one node of it alone, and gives the plan with all of its values. It holds no secret: none is an input of
+// that layer.
 func Plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, only *run.OneNode) (*tfjson.Plan, error) {
 	folder, err := os.MkdirTemp("", "castle-plan-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	var said run.Cause
-	runner, err := cluster.PlatformRunner(access, record.Events(), func(_, message string) { said.Add(message) }, only)
-	if err != nil {
+	if err := plan(ctx, cluster, record, access, only, func(runner *terragrunt.Runner) { runner.Plans = folder }); err != nil {
 		return nil, err
-	}
-	runner.Plans = folder
-	if _, err := runner.RunAll(ctx, append([]string{"plan"}, cluster.Only(only)...)...); err != nil {
-		if text := said.Text(); text != "" && ctx.Err() == nil {
-			err = errors.New(text)
-		}
-		return nil, fmt.Errorf("plan the layer %s: %w", layers.Platform, err)
 	}
 	text, err := os.ReadFile(filepath.Join(folder, layers.Named(layers.Platform).Folder, "tfplan.json"))
 	if err != nil {
@@ -39,4 +94,21 @@ func Plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 	}
 	plan := &tfjson.Plan{}
 	return plan, json.Unmarshal(text, plan)
+}
+
+// plan runs Terragrunt for a plan of the layer, and tells why where that failed.
+func plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, only *run.OneNode, with func(*terragrunt.Runner)) error {
+	var said run.Cause
+	runner, err := cluster.PlatformRunner(access, record.Events(), func(_, message string) { said.Add(message) }, only)
+	if err != nil {
+		return err
+	}
+	with(&runner)
+	if _, err := runner.RunAll(ctx, append([]string{"plan"}, cluster.Only(only)...)...); err != nil {
+		if text := said.Text(); text != "" && ctx.Err() == nil {
+			err = errors.New(text)
+		}
+		return fmt.Errorf("plan the layer %s: %w", layers.Platform, err)
+	}
+	return nil
 }
