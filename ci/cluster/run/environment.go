@@ -1,7 +1,9 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,6 +164,13 @@ func (c *Cluster) given(access *Access, events string) (*given, error) {
 	if err != nil {
 		return nil, err
 	}
+	remote, err := readsRemoteStates(c.Layers)
+	if err != nil {
+		return nil, err
+	}
+	if remote {
+		encryption += secrets.RemoteStates
+	}
 	described, err := c.Description.HandOver()
 	if err != nil {
 		return nil, err
@@ -183,4 +192,20 @@ func (c *Cluster) given(access *Access, events string) (*given, error) {
 		cluster: c, access: access,
 		described: described, states: states, backends: string(backends), providers: string(locks), events: events, inventory: string(inventory), encryption: encryption,
 	}, err
+}
+
+// readsRemoteStates tells whether a module in the folder of the layers reads the state of another one.
+func readsRemoteStates(layers string) (reads bool, err error) {
+	if layers == "" { // only states are looked at
+		return false, nil
+	}
+	err = filepath.WalkDir(layers, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || reads || entry.IsDir() || filepath.Ext(name) != ".tf" {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		reads = reads || bytes.Contains(text, []byte("terraform_remote_state"))
+		return err
+	})
+	return reads, err
 }

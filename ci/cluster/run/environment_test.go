@@ -2,6 +2,7 @@ package run
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,8 +142,34 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 			t.Errorf("%s is hidden, or not there: %q", name, value)
 		}
 	}
-	if got := hook.Redact(environment["TF_ENCRYPTION"]); !strings.Contains(got, "remote_state_data_sources") {
+	if got := hook.Redact(environment["TF_ENCRYPTION"]); !strings.Contains(got, "method.aes_gcm.castle") || !strings.Contains(got, "plan {") {
 		t.Errorf("more than the key of the states is hidden: %s", got)
+	}
+}
+
+// Each kind of thing that OpenTofu encrypts costs a derivation of the key whenever it starts.
+func TestOnlyLayersThatReadOtherStatesAreGivenTheirEncryption(t *testing.T) {
+	described, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, access := canaries(t, described)
+	own := t.TempDir()
+	if err := os.CopyFS(own, os.DirFS(layersFolder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(own, "modules", "gitops", "own.tf"), []byte("data \"terraform_remote_state\" \"platform\" {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]bool{layersFolder: false, own: true, "": false} {
+		cluster := &Cluster{Layers: folder, State: t.TempDir(), Description: described}
+		list, err := cluster.environment(access, os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(list, "\n"), "remote_state_data_sources"); got != want {
+			t.Errorf("%q: the states of other layers are decrypted: %v", folder, got)
+		}
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 )
 
-// StateEncryption is the value of TF_ENCRYPTION: OpenTofu encrypts states, plans and the states it reads of other
-// layers with a key derived from the passphrase, and with "enforced" refuses to write or read any in clear.
-// See https://opentofu.org/docs/language/state/encryption/.
+// StateEncryption is the value of TF_ENCRYPTION: OpenTofu encrypts states and plans with a key derived from the passphrase, and with
+// "enforced" refuses to write or read any in clear. See https://opentofu.org/docs/language/state/encryption/.
 //
 // The passphrase is stretched here once, and OpenTofu is given the result with the fewest iterations that it allows: it
-// derives the key anew for every read and write of a state, which with its default took 14 s of a run's CPU time.
+// derives the key anew for every read and write of a state, which with its default took 14 s of a run's CPU time, and once for each of
+// these blocks whenever it starts.
 func StateEncryption(cluster, passphrase string) (string, error) {
 	if err := checkPassphrase(passphrase); err != nil {
 		return "", fmt.Errorf("%s %w", StatePassphrase, err)
@@ -41,13 +41,16 @@ plan {
   method   = method.aes_gcm.castle
   enforced = true
 }
-remote_state_data_sources {
+`, key, leastIterations), nil
+}
+
+// RemoteStates is what a value of TF_ENCRYPTION needs besides, where layers read other layers' states. castle's own do not.
+const RemoteStates = `remote_state_data_sources {
   default {
     method = method.aes_gcm.castle
   }
 }
-`, key, leastIterations), nil
-}
+`
 
 const (
 	// iterations of PBKDF2 with SHA-512: OpenTofu's own default.
