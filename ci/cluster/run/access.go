@@ -40,8 +40,7 @@ func newAccess(described *description.Cluster, values *secrets.Values, machines 
 	}
 	redact.Add(string(kube.Key))
 	return &Access{Values: values, machines: machines, Bundle: bundle, Kube: kube, encryption: sync.OnceValues(func() (string, error) {
-		passphrase, _ := values.Get(secrets.StatePassphrase)
-		return secrets.StateEncryption(described.Name, passphrase)
+		return encryptionOf(described, values)
 	})}, nil
 }
 
@@ -83,10 +82,21 @@ type Look func(ctx context.Context, values func() *secrets.Values) error
 
 // resolve is Resolve that makes nothing where something speaks against the run: then there is no access, and objection says what.
 func (c *Cluster) resolve(ctx context.Context, keep bool, look Look) (access *Access, objection, err error) {
-	// A second or two of a processor's time, which Infisical's answers take anyway.
+	// Half a second of a processor's time and more, which pass while Infisical answers. Where a run was before, they are made already.
 	machines := sync.OnceValues(func() ([]byte, error) { return machineconfig.NewSecrets(c.Description) })
-	if keep && c.Description.Secrets.Infisical.Has() {
+	if keep && c.Description.Secrets.Infisical.Has() && !c.ranBefore() {
 		go machines() // its error is found when they are asked for
+	}
+	// So does what it takes to stretch the passphrase, which is in the files.
+	encryption := sync.OnceValues(func() (string, error) {
+		values, err := secrets.FromFiles(c.Description, c.inputs())
+		if err != nil {
+			return "", err
+		}
+		return encryptionOf(c.Description, values)
+	})
+	if keep {
+		go encryption() // as above
 	}
 	values, objection, err := c.read(ctx, look)
 	if objection != nil || err != nil {
@@ -105,13 +115,26 @@ func (c *Cluster) resolve(ctx context.Context, keep bool, look Look) (access *Ac
 			}
 		}
 	}
-	access, err = newAccess(c.Description, values, text)
-	return access, nil, err
+	if access, err = newAccess(c.Description, values, text); err != nil {
+		return nil, nil, err
+	}
+	if keep {
+		access.encryption = encryption
+	}
+	return access, nil, nil
+}
+
+func (c *Cluster) inputs() secrets.Inputs { return secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey} }
+
+// encryptionOf is the value of TF_ENCRYPTION.
+func encryptionOf(described *description.Cluster, values *secrets.Values) (string, error) {
+	passphrase, _ := values.Get(secrets.StatePassphrase)
+	return secrets.StateEncryption(described.Name, passphrase)
 }
 
 // read gets the secrets, and looks meanwhile.
 func (c *Cluster) read(ctx context.Context, look Look) (values *secrets.Values, objection, err error) {
-	in := secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey}
+	in := c.inputs()
 	if look == nil {
 		values, err = secrets.Resolve(ctx, c.Description, in)
 		return values, nil, err

@@ -100,6 +100,12 @@ func (c *Cluster) prune() {
 	}
 }
 
+// ranBefore tells whether another run than the one that goes on has left a record.
+func (c *Cluster) ranBefore() bool {
+	entries, err := os.ReadDir(filepath.Join(c.State, runsFolder))
+	return err == nil && len(entries) > 1
+}
+
 func (c *Cluster) holderFile() string { return filepath.Join(c.State, "holder.json") }
 
 func (c *Cluster) holder() string {

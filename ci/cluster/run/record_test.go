@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
 )
@@ -29,5 +30,25 @@ func TestTheOldestRecordsGo(t *testing.T) {
 	left, err := os.ReadDir(runs)
 	if err != nil || len(left) != keptRuns+1 || left[0].Name() != "20260101T000002.000Z-create" {
 		t.Errorf("of %d records %d are left, from %s on, %v", keptRuns+3, len(left), left[0].Name(), err)
+	}
+}
+
+func TestARunKnowsWhetherAnotherOneWasBefore(t *testing.T) {
+	described, err := description.Load("../../../terragrunt/live/blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := &Cluster{State: t.TempDir(), Out: &bytes.Buffer{}, Description: described}
+	for _, want := range []bool{false, true, true} {
+		_, err := cluster.Execute(t.Context(), "create", func(context.Context, *Record) error {
+			if got := cluster.ranBefore(); got != want {
+				t.Errorf("another one was before: %v, want %v", got, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond) // records are called by their milliseconds
 	}
 }

@@ -80,5 +80,16 @@ func TestNothingIsMadeWhereSomethingSpeaksAgainstIt(t *testing.T) {
 		if made != story.made || (access != nil) != story.made || objection != story.objection || (err != nil) != (story.failed != "") || err != nil && !strings.Contains(err.Error(), story.failed) {
 			t.Errorf("%s: the PKI was made: %v; %v, %v", name, made, objection, err)
 		}
+		if access == nil {
+			continue
+		}
+		// It is derived beside Infisical's answers, out of the files alone.
+		want, err := secrets.StateEncryption("blue", "a passphrase that is long")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := access.encryption(); err != nil || got != want {
+			t.Errorf("%s: the states are encrypted by another passphrase than that of the files: %v", name, err)
+		}
 	}
 }
