@@ -16,6 +16,7 @@ var looked = map[string]string{
 	"image-swapped": "`… published …, and … is … now`", "republish": "–", "cold-runner": "–", "secrets-leak": "–",
 
 	"refused-images": "`waiting for …`, and `cannot pull …`", "volumes-late": "`waiting for …`",
+	"cert-late": "–", "crd-lying": "`waiting for …`",
 	"webhook-late": "`waiting for …`", "webhook-lies": "`waiting for …`", "wait-on-nothing": "`waiting for …`", "bootstrap-noop": "`waiting for …`",
 	"vip-flaps": "`waiting for …`", "slow-uplink": "`waiting for …`", "apiserver-restarts": "`waiting for …`", "flux-needs-secret": "`waiting for …`: a GitRepository",
 	"ghosts": "`… remembers another cluster: …`", "false-ghost": "`… was configured before", "etcd-alarm": "`etcd … raised the alarm …`",

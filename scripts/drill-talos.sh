@@ -8,7 +8,7 @@ shift 2
 package=talosnodes test=TestRealNodes with=
 case "${1:-}" in
 kubernetes) test=TestRealKubernetes ;;
-create) package=scenarios test=TestCreateOnRealNodes ;;
+create) package=scenarios test='TestCreateOnRealNodes.*' ;;
 esac
 if [ "${1:-}" = kubernetes ] || [ "${1:-}" = create ]; then
 	with=$1

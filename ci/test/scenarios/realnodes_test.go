@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -61,24 +62,8 @@ func (w *world) haveRealNodes() {
 // TestCreateOnRealNodes is a cluster's life on Talos itself, with real kubelets and pods that are containers: nothing of what runs on the nodes
 // is simulated.
 func TestCreateOnRealNodes(t *testing.T) {
-	if os.Getenv(realNodes) == "" {
-		t.Skip("NOT RUN: it needs what real Talos nodes are made of; `make drill-talos CREATE=1` builds it")
-	}
-	w := newWorld(t, "homelab", "0.05", containers()...)
-	w.haveRealNodes()
-	t.Cleanup(func() {
-		if t.Failed() {
-			w.keepRealNodes()
-		}
-	})
-	w.on()
-	calls := func(args ...string) {
-		t.Helper()
-		c := w.start(w.live, nil, args...)
-		c.wait(20 * time.Minute)
-		c.succeeds()
-	}
-	calls("create")
+	w := newRealWorld(t)
+	w.calls("create")
 	w.hasExactlyItsVMs()
 	talosconfig := w.unsealed("talosconfig")
 	members := w.hasAQuorum(talosconfig)
@@ -90,7 +75,7 @@ func TestCreateOnRealNodes(t *testing.T) {
 	w.isWell()
 	k.answersOnTheWire()
 
-	calls("create")
+	w.calls("create")
 	w.changedNothing()
 	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
 		t.Errorf("etcd's members were %v and are %v", members, got)
@@ -103,8 +88,57 @@ func TestCreateOnRealNodes(t *testing.T) {
 	w.pushImage(next)
 	k.follows(w.head(), next)
 
-	calls("destroy", "--confirm=sandbox")
+	w.calls("destroy", "--confirm=sandbox")
 	w.nothingIsLeft()
+}
+
+// TestCreateOnRealNodesIsInterrupted at a random instant, whichever it is, goes on with one more call, and nuclear-wipe takes all of it away.
+func TestCreateOnRealNodesIsInterrupted(t *testing.T) {
+	w := newRealWorld(t)
+	create := w.start(w.live, nil, "create")
+	select {
+	case <-create.done:
+	case <-time.After(rand.N(3 * time.Minute)):
+	}
+	create.kill()
+	t.Logf("it was killed after %s, with\n%s", time.Since(create.began).Round(time.Second), create.stderr.String())
+	w.calls("create")
+	w.hasExactlyItsVMs()
+	w.hasAQuorum(w.unsealed("talosconfig"))
+	k := w.kubernetes(w.unsealed("kubeconfig"))
+	k.hasNodes()
+	k.givesAddresses()
+	k.follows(w.head(), seedTag)
+	w.isWell()
+	w.calls("nuclear-wipe", "--confirm=sandbox")
+	if vms := w.vms(); len(vms) != 1 {
+		t.Errorf("Proxmox has %+v", vms)
+	}
+}
+
+// newRealWorld is on, with real nodes.
+func newRealWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv(realNodes) == "" {
+		t.Skip("NOT RUN: it needs what real Talos nodes are made of; `make drill-talos CREATE=1` builds it")
+	}
+	w := newWorld(t, "homelab", "0.05", containers()...)
+	w.haveRealNodes()
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.keepRealNodes()
+		}
+	})
+	w.on()
+	return w
+}
+
+// calls a command that takes its time.
+func (w *world) calls(args ...string) {
+	w.t.Helper()
+	c := w.start(w.live, nil, args...)
+	c.wait(20 * time.Minute)
+	c.succeeds()
 }
 
 // answersOnTheWire asks the blog at an address that a speaker announces, from beside the nodes.

@@ -21,6 +21,11 @@ var clusters = []Story{
 		also(in(scenarios, whole), in(gates, "TestTheNetworkingGateHoldsUntilTheWebhookIsCalledThrough"))},
 	{"webhook-lies", "a ready endpoint alone opens no gate",
 		also(in(scenarios, "TestALyingEndpointDoesNotOpenTheGate"), in(gates, "TestTheEngineGateHoldsUntilBothWebhooksAnswer"))},
+	{"cert-late", "a webhook's certificate is there before its program starts: what a kubelet mounts follows its Secret a minute later", also(
+		in(scenarios, whole), in("cluster/layers/postrender", "TestMetalLBHasItsCertificateBeforeItStarts"),
+		in("sandbox/kube", "TestAPodOfAKnownImageIsAProcessWithItsSecretsTokenAndService"))},
+	{"crd-lying", "a CRD that the API server has left lying is nudged, and no other",
+		in("cluster/kube", "TestACRDThatAnAPIServerLeftLyingIsNudged", "TestOnlyACRDWithAcceptedNamesIsNudgedAndNotTooOften")},
 	{"wait-on-nothing", "what does not exist yet is waited for; it neither fails nor passes",
 		also(in("cluster/kube", "TestAKindThatIsNotDefinedYetIsWaitedFor"), in(gates, "TestThePlatformGateWaitsForEveryDeclaredNode"))},
 	{"bootstrap-noop", "repeated, and verified by etcd's own member list", also(in(scenarios, whole),
