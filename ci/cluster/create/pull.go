@@ -23,8 +23,8 @@ const (
 	pullsAtOnce = 2
 	// pullTime bounds one image. A machine that cannot reach a registry goes on trying for 20 minutes.
 	pullTime = 5 * time.Minute
-	// anyAtMost is the number of nodes that take pods up to which each of them pulls what only one will run. With more, that costs the
-	// others' way out more than it saves.
+	// anyAtMost is the number of nodes that take pods up to which each of them pulls what only one will run, and others wait for. With more,
+	// that costs the others' way out more than it saves.
 	anyAtMost = 5
 
 	pullFile = "images.log"
@@ -65,7 +65,9 @@ func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Acc
 // pullOrder is whose images come first. All layers begin at once: first comes what Flux waits for, then what takes longest.
 var pullOrder = []string{layers.Engine, layers.Storage, layers.Networking, layers.GitOps}
 
-// layerImages are those of all charts that the cluster's layers install.
+// layerImages are those of the charts that the cluster's layers install, but for what one node alone will run of a layer that no other waits for:
+// which node that is, nobody knows yet, and where all share one line, what is pulled in vain makes everything late. Its kubelet pulls it while
+// the engine, which Flux waits for, comes up.
 func layerImages(terragrunt string, described *description.Cluster) ([]charts.Image, error) {
 	list, err := charts.Charts(terragrunt)
 	if err != nil {
@@ -82,7 +84,11 @@ func layerImages(terragrunt string, described *description.Cluster) ([]charts.Im
 		if at < 0 {
 			return nil, fmt.Errorf("%s has no chart %s", charts.ChartsFile, name)
 		}
-		images = append(images, list[at].Images...)
+		for _, image := range list[at].Images {
+			if image.Nodes != charts.OnAny || layer == layers.Engine {
+				images = append(images, image)
+			}
+		}
 	}
 	return images, nil
 }

@@ -249,6 +249,9 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		want = slices.DeleteFunc(want, func(image charts.Image) bool {
+			return image.Nodes == charts.OnAny && !strings.Contains(image.Name, "external-secrets") // nobody waits for it
+		})
 		byName := func(a, b charts.Image) int { return strings.Compare(a.Name, b.Name) }
 		slices.SortFunc(got, byName)
 		slices.SortFunc(want, byName)

@@ -207,7 +207,7 @@ func (w *world) pulledAhead() {
 	for _, node := range w.cluster.Nodes {
 		images := []string{"quay.io/metallb/speaker"}
 		if node.Role == description.RoleWorker {
-			images = append(images, "ghcr.io/external-secrets/external-secrets", "longhornio/longhorn-manager", "ghcr.io/fluxcd/source-controller")
+			images = append(images, "ghcr.io/external-secrets/external-secrets", "longhornio/longhorn-manager")
 		}
 		for _, image := range images {
 			if strings.Count(log, " "+node.Name+" has "+image+":") != 1 {
