@@ -77,6 +77,7 @@ func TestCreateOnRealNodes(t *testing.T) {
 
 	w.calls("create")
 	w.changedNothing()
+	w.reliedOnTheAPIServersAge()
 	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
 		t.Errorf("etcd's members were %v and are %v", members, got)
 	}
