@@ -7,13 +7,10 @@ castle=$1 cache=$(realpath "$2")
 shift 2
 package=talosnodes test=TestRealNodes with=
 case "${1:-}" in
-kubernetes) test=TestRealKubernetes ;;
-create) package=scenarios test='TestCreateOnRealNodes.*' ;;
+kubernetes) test=TestRealKubernetes with=$1 ;;
+create) package=scenarios test='TestCreateOnRealNodes.*' with=$1 ;;
 esac
-if [ "${1:-}" = kubernetes ] || [ "${1:-}" = create ]; then
-	with=$1
-	shift
-fi
+[ -z "$with" ] || shift
 if [ "$(uname)" != Linux ] || [ "$(id -u)" != 0 ]; then
 	echo "real Talos nodes need Linux and root: run this target with sudo, or in a container with all capabilities" >&2
 	exit 1

@@ -11,7 +11,7 @@ if [ -n "${3:-}" ]; then
 fi
 if [ "${3:-}" = create ]; then
 	tools+=(metallb-speaker)
-	scripts/tools.sh "$1" "$2" >&2
+	scripts/tools.sh "$1" "$2" >/dev/null
 fi
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$1" packages "${packages[@]}"

@@ -124,7 +124,7 @@ func (r Rule) listen(ctx context.Context) ([]net.Listener, error) {
 	return listeners, nil
 }
 
-func (r Rule) dial(ctx context.Context) (net.Conn, error) {
+func (r Rule) dial(ctx context.Context, _ *net.TCPConn) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialDeadline}
 	conn, err := dialer.DialContext(ctx, "tcp", r.Target)
 	if err != nil {

@@ -13,10 +13,13 @@ import (
 // acceptPause is the rest after a failed accept, so that running out of file descriptors does not become a busy loop.
 const acceptPause = 50 * time.Millisecond
 
-// Serve joins each TCP connection that the listener accepts with the one that dial makes; where dial fails, the client's is
+// Dial makes the connection that a client's is joined with. Of the client's it reads nothing away.
+type Dial func(ctx context.Context, client *net.TCPConn) (net.Conn, error)
+
+// Serve joins each TCP connection that the listener accepts with the one that dial makes for it; where dial fails, the client's is
 // reset. The end of ctx closes the listener and cuts what is open. Whoever closes the listener before that stops only new
 // connections. Serve returns when nothing of it runs any more.
-func Serve(ctx context.Context, listener net.Listener, dial func(context.Context) (net.Conn, error)) {
+func Serve(ctx context.Context, listener net.Listener, dial Dial) {
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	defer listener.Close()
 	var open sync.WaitGroup
@@ -39,9 +42,9 @@ func Serve(ctx context.Context, listener net.Listener, dial func(context.Context
 	}
 }
 
-func carry(ctx context.Context, client *net.TCPConn, dial func(context.Context) (net.Conn, error)) {
+func carry(ctx context.Context, client *net.TCPConn, dial Dial) {
 	defer cutWith(ctx, client)()
-	target, err := dial(ctx)
+	target, err := dial(ctx, client)
 	if err != nil {
 		reset(client)
 		return

@@ -3,26 +3,25 @@
 package kube
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"tazlab.net/castle/ci/base/forward"
 	"tazlab.net/castle/ci/sandbox/kube/relay"
 )
 
@@ -31,15 +30,14 @@ import (
 // GenerateSelfSignedCertKeyWithOptions in staging/src/k8s.io/client-go/util/cert/cert.go.
 const loopbackName = "apiserver-loopback-client"
 
-// helloTime bounds the wait for the first bytes of a connection, and for a request to the door itself.
+// helloTime bounds the wait for the first bytes of a connection.
 const helloTime = 10 * time.Second
 
 // door is the API of one control plane. One process stands behind all doors, and answers; since when it runs each door says for itself, as
 // the API server of its control plane would.
 type door struct {
-	certificate tls.Certificate
-	cut         context.CancelFunc
-	running     sync.WaitGroup
+	relay *relay.Relay
+	own   *http.Server
 }
 
 func openDoor(address netip.AddrPort) (*door, error) {
@@ -47,15 +45,34 @@ func openDoor(address netip.AddrPort) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := net.ListenConfig{Control: relay.FreeBind, KeepAlive: -1}
-	listener, err := config.Listen(context.Background(), "tcp4", address.String())
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
+		return nil, err
 	}
-	ctx, cut := context.WithCancel(context.Background())
-	d := &door{certificate: certificate, cut: cut}
-	d.running.Go(func() { d.serve(ctx, listener) })
+	// Whoever asks is shown the certificate, and refused, as an API server refuses a caller who shows none.
+	d := &door{own: &http.Server{
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}}, ReadHeaderTimeout: helloTime, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) { answer.WriteHeader(http.StatusUnauthorized) }),
+	}}
+	go func() { _ = d.own.ServeTLS(listener, "", "") }() // ends by Close
+	own := listener.Addr().(*net.TCPAddr).AddrPort()
+	d.relay, err = relay.ListenChoosing(address, func(client *net.TCPConn) (netip.AddrPort, error) {
+		asks, err := asksFor(client, loopbackName)
+		if asks {
+			return own, err
+		}
+		return apiServer, err
+	})
+	if err != nil {
+		return nil, errors.Join(err, d.own.Close())
+	}
 	return d, nil
+}
+
+// Close stops listening and cuts the open connections.
+func (d *door) Close() {
+	d.relay.Close()
+	_ = d.own.Close()
 }
 
 // startedNow is the certificate of an API server that starts now. Real ones have keys of RSA, which take longer to make.
@@ -70,52 +87,6 @@ func startedNow() (tls.Certificate, error) {
 		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
-}
-
-// Close stops listening and cuts the open connections.
-func (d *door) Close() {
-	d.cut()
-	d.running.Wait()
-}
-
-func (d *door) serve(ctx context.Context, listener net.Listener) {
-	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	for {
-		conn, err := listener.Accept()
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			time.Sleep(readyPeriod) // out of file descriptors
-			continue
-		}
-		d.running.Go(func() { d.carry(ctx, conn.(*net.TCPConn)) })
-	}
-}
-
-// carry joins a connection with the API server, but for one that asks since when it runs.
-func (d *door) carry(ctx context.Context, conn *net.TCPConn) {
-	reset := func() {
-		_ = conn.SetLinger(0) // the peer must see a failure, not an empty answer
-		_ = conn.Close()
-	}
-	release := context.AfterFunc(ctx, reset)
-	defer release()
-	asks, err := asksFor(conn, loopbackName)
-	if err != nil {
-		reset()
-		return
-	}
-	if asks {
-		d.introduce(conn)
-		return
-	}
-	target, err := (&net.Dialer{}).DialContext(ctx, "tcp4", apiServer.String())
-	if err != nil {
-		reset()
-		return
-	}
-	forward.Join(ctx, conn, target.(*net.TCPConn))
 }
 
 // asksFor looks whether a connection begins by asking for the certificate of a name, which a TLS client says in clear, and leaves to the
@@ -142,20 +113,4 @@ func asksFor(conn *net.TCPConn, name string) (bool, error) {
 		return false, err
 	}
 	return bytes.Contains(hello[:max(n, 0)], []byte(name)), conn.SetReadDeadline(time.Time{})
-}
-
-// introduce shows the door's certificate and refuses the request, as an API server does whose caller shows none.
-func (d *door) introduce(conn *net.TCPConn) {
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(helloTime))
-	secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{d.certificate}, MinVersion: tls.VersionTLS12})
-	request, err := http.ReadRequest(bufio.NewReader(secured))
-	if err != nil {
-		return
-	}
-	response := http.Response{StatusCode: http.StatusUnauthorized, ProtoMajor: 1, ProtoMinor: 1, Request: request, Close: true,
-		Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}}
-	if response.Write(secured) == nil {
-		_ = secured.Close()
-	}
 }

@@ -37,7 +37,7 @@ type called struct {
 func (w *world) castle(args ...string) *called {
 	w.t.Helper()
 	c := w.start(w.live, nil, args...)
-	c.wait(10 * time.Minute)
+	c.wait(w.patience)
 	return c
 }
 

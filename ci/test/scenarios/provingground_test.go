@@ -43,6 +43,8 @@ type world struct {
 	nodes   []string // flags of a world with real ones
 	blog    v1.Image // what pushImage pushes
 
+	patience time.Duration // with a call of castle
+
 	mutex   sync.Mutex
 	process *exec.Cmd
 	ended   chan struct{}
@@ -52,7 +54,7 @@ type world struct {
 // newWorld makes a world that is not yet on.
 func newWorld(t *testing.T, profile, scale string, changes ...change) *world {
 	t.Helper()
-	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale, blog: empty.Image}
+	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale, blog: empty.Image, patience: 10 * time.Minute}
 	w.live = w.copyLive("terragrunt", changes...)
 	var err error
 	if w.cluster, err = description.Load(w.live); err != nil {

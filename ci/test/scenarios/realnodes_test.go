@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,10 +17,9 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/talosnodes"
-	"tazlab.net/castle/ci/test/needs"
 )
 
-// realNodes is the variable that asks for real Talos nodes.
+// realNodes is the variable that asks for real Talos nodes: what scripts/setup-talos.sh prints, with colons between.
 const realNodes = "CASTLE_TALOS_NODES"
 
 // containers is the sandbox as containers can be it: they have no disk of their own, no kernel modules and no extensions, and so no Longhorn.
@@ -34,36 +32,11 @@ func containers() []change {
 	}
 }
 
-// haveRealNodes has the world's VMs be real Talos nodes.
-func (w *world) haveRealNodes() {
-	w.t.Helper()
-	if err := talosnodes.Missing(); err != nil {
-		needs.Missing(w.t, "%v", err)
-	}
-	tools, err := needs.Find("talos", "containerd", "kubelet", "coredns", "flannel", "flannel-cni", "metallb-speaker")
-	if err != nil {
-		needs.Missing(w.t, "%v", err)
-	}
-	node := filepath.Join(w.folder, "castle-node")
-	build := exec.Command("go", "build", "-o", node, "../../cmd/castle-node")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // the nodes have no library
-	if out, err := build.CombinedOutput(); err != nil {
-		w.t.Fatalf("build castle-node: %v\n%s", err, out)
-	}
-	w.nodes = []string{"--nodes=talos", "--node=" + node, "--speaker=" + tools["metallb-speaker"].Programs["speaker"], "--layers=" + filepath.Join(repository, "terragrunt")}
-	if w.blog, err = talosnodes.PageImage("", node).Build(); err != nil {
-		w.t.Fatal(err)
-	}
-	for _, tool := range []string{"talos", "containerd", "kubelet", "coredns", "flannel", "flannel-cni"} {
-		w.nodes = append(w.nodes, "--"+tool+"="+tools[tool].Folder)
-	}
-}
-
 // TestCreateOnRealNodes is a cluster's life on Talos itself, with real kubelets and pods that are containers: nothing of what runs on the nodes
 // is simulated.
 func TestCreateOnRealNodes(t *testing.T) {
 	w := newRealWorld(t)
-	w.calls("create")
+	w.castle("create").succeeds()
 	w.hasExactlyItsVMs()
 	talosconfig := w.unsealed("talosconfig")
 	members := w.hasAQuorum(talosconfig)
@@ -75,7 +48,7 @@ func TestCreateOnRealNodes(t *testing.T) {
 	w.isWell()
 	k.answersOnTheWire()
 
-	w.calls("create")
+	w.castle("create").succeeds()
 	w.changedNothing()
 	w.reliedOnTheAPIServersAge()
 	if got := w.hasAQuorum(talosconfig); !slices.Equal(got, members) {
@@ -89,7 +62,7 @@ func TestCreateOnRealNodes(t *testing.T) {
 	w.pushImage(next)
 	k.follows(w.head(), next)
 
-	w.calls("destroy", "--confirm=sandbox")
+	w.castle("destroy", "--confirm=sandbox").succeeds()
 	w.nothingIsLeft()
 }
 
@@ -103,7 +76,7 @@ func TestCreateOnRealNodesIsInterrupted(t *testing.T) {
 	}
 	create.kill()
 	t.Logf("it was killed after %s, with\n%s", time.Since(create.began).Round(time.Second), create.stderr.String())
-	w.calls("create")
+	w.castle("create").succeeds()
 	w.hasExactlyItsVMs()
 	w.hasAQuorum(w.unsealed("talosconfig"))
 	k := w.kubernetes(w.unsealed("kubeconfig"))
@@ -111,20 +84,27 @@ func TestCreateOnRealNodesIsInterrupted(t *testing.T) {
 	k.givesAddresses()
 	k.follows(w.head(), seedTag)
 	w.isWell()
-	w.calls("nuclear-wipe", "--confirm=sandbox")
+	w.castle("nuclear-wipe", "--confirm=sandbox").succeeds()
 	if vms := w.vms(); len(vms) != 1 {
 		t.Errorf("Proxmox has %+v", vms)
 	}
 }
 
-// newRealWorld is on, with real nodes.
+// newRealWorld is on, and its VMs are real Talos nodes of what scripts/setup-talos.sh has built.
 func newRealWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv(realNodes) == "" {
+	made := filepath.SplitList(os.Getenv(realNodes))
+	if len(made) != 10 {
 		t.Skip("NOT RUN: it needs what real Talos nodes are made of; `make drill-talos CREATE=1` builds it")
 	}
 	w := newWorld(t, "homelab", "0.05", containers()...)
-	w.haveRealNodes()
+	w.patience = 20 * time.Minute
+	w.nodes = []string{"--nodes=talos", "--layers=" + filepath.Join(repository, "terragrunt"), "--node=" + made[0], "--talos=" + made[1], "--containerd=" + made[2],
+		"--kubelet=" + made[5], "--coredns=" + made[6], "--flannel=" + made[7], "--flannel-cni=" + made[8], "--speaker=" + filepath.Join(made[9], "speaker")}
+	var err error
+	if w.blog, err = talosnodes.PageImage("", made[0]).Build(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.keepRealNodes()
@@ -132,14 +112,6 @@ func newRealWorld(t *testing.T) *world {
 	})
 	w.on()
 	return w
-}
-
-// calls a command that takes its time.
-func (w *world) calls(args ...string) {
-	w.t.Helper()
-	c := w.start(w.live, nil, args...)
-	c.wait(20 * time.Minute)
-	c.succeeds()
 }
 
 // answersOnTheWire asks the blog at an address that a speaker announces, from beside the nodes.

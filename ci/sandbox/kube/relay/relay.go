@@ -25,6 +25,7 @@ type Relay struct {
 	listener net.Listener
 	cut      context.CancelFunc
 	running  sync.WaitGroup
+	choose   Choose // nil: the targets in turn
 
 	mu      sync.Mutex
 	targets []netip.AddrPort
@@ -33,13 +34,25 @@ type Relay struct {
 
 // Listen accepts connections on an address, which the machine need not have yet.
 func Listen(address netip.AddrPort, targets ...netip.AddrPort) (*Relay, error) {
+	return start(address, &Relay{targets: targets})
+}
+
+// Choose tells where one connection goes, of which it reads nothing away.
+type Choose func(client *net.TCPConn) (netip.AddrPort, error)
+
+// ListenChoosing is Listen where each connection has a target of its own.
+func ListenChoosing(address netip.AddrPort, choose Choose) (*Relay, error) {
+	return start(address, &Relay{choose: choose})
+}
+
+func start(address netip.AddrPort, r *Relay) (*Relay, error) {
 	config := net.ListenConfig{Control: FreeBind, KeepAlive: -1}
 	listener, err := config.Listen(context.Background(), "tcp4", address.String())
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	ctx, cut := context.WithCancel(context.Background())
-	r := &Relay{listener: listener, cut: cut, targets: targets}
+	r.listener, r.cut = listener, cut
 	r.running.Go(func() { forward.Serve(ctx, listener, r.dial) })
 	return r, nil
 }
@@ -75,13 +88,20 @@ func (r *Relay) Close() {
 	r.running.Wait()
 }
 
-// dial tries each target once, beginning with the one after the last.
-func (r *Relay) dial(ctx context.Context) (net.Conn, error) {
+// dial goes to the chosen target, or tries each once, beginning with the one after the last.
+func (r *Relay) dial(ctx context.Context, client *net.TCPConn) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	if r.choose != nil {
+		target, err := r.choose(client)
+		if err != nil {
+			return nil, err
+		}
+		return dialer.DialContext(ctx, "tcp4", target.String())
+	}
 	r.mu.Lock()
 	targets, first := r.targets, r.next
 	r.next++
 	r.mu.Unlock()
-	dialer := net.Dialer{Timeout: dialTimeout}
 	for i := range targets {
 		target := targets[(first+i)%len(targets)]
 		if conn, err := dialer.DialContext(ctx, "tcp4", target.String()); err == nil {

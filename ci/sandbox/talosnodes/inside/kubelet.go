@@ -20,7 +20,12 @@ const healthz = "127.0.0.1:10248"
 // Kubelet says that it is well, and is no kubelet: it registers no node and starts no pod. Talos's virtual address wants one that runs
 // (waitForPreconditions in internal/app/machined/pkg/controllers/network/operator/vip.go of Talos 1.13).
 func Kubelet() error {
-	server := &http.Server{Addr: healthz, ReadHeaderTimeout: time.Minute,
+	return answer(healthz)
+}
+
+// answer says to every request at an address that all is well.
+func answer(address string) error {
+	server := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) { answer.WriteHeader(http.StatusOK) })}
 	return server.ListenAndServe()
 }
