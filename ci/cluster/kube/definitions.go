@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -104,16 +105,16 @@ func (n *nudge) due() []string {
 	return names
 }
 
-// change has the API server see the CRD change, and leaves it as it was: a patch that changes nothing is not stored, and nobody sees it.
+// change has the API server see the CRD change, and leaves it as it was: a patch that changes nothing is not stored, and nobody sees it. The second
+// patch is sent whatever became of the first, which may be stored without an answer, and although the wait may end at the first.
 func (n *nudge) change(ctx context.Context, name string) error {
+	var failed []error
 	for _, value := range []string{`"` + time.Now().UTC().Format(time.RFC3339) + `"`, "null"} {
-		bounded, cancel := context.WithTimeout(ctx, RequestTimeout)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 		_, err := n.client.Resource(CRDs).Patch(bounded, name, types.MergePatchType,
 			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, nudged, value), metav1.PatchOptions{})
 		cancel()
-		if err != nil {
-			return err
-		}
+		failed = append(failed, err)
 	}
-	return nil
+	return cmp.Or(failed...)
 }

@@ -1,13 +1,19 @@
 package kube
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"tazlab.net/castle/ci/test/kubetest"
 	"tazlab.net/castle/ci/test/tell"
@@ -47,6 +53,40 @@ func TestACRDThatAnAPIServerLeftLyingIsNudged(t *testing.T) {
 	}
 	if get(well).GetResourceVersion() != untouched {
 		t.Error("a CRD that is well was changed")
+	}
+}
+
+// TestANudgeLeavesNothingBehindWhereTheWaitEndsAtIt: a CRD is established as soon as the first of the two patches is stored.
+func TestANudgeLeavesNothingBehindWhereTheWaitEndsAtIt(t *testing.T) {
+	for name, status := range map[string]int{"answered": http.StatusOK, "stored without an answer": http.StatusBadGateway} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var patches []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				cancel()
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				patches = append(patches, string(body))
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(status)
+				fmt.Fprint(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a.b"}}`)
+			}))
+			defer server.Close()
+			client, err := newClient(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = (&nudge{client: client}).change(ctx, "a.b")
+			if (err == nil) != (status == http.StatusOK) {
+				t.Errorf("an answer of %d: %v", status, err)
+			}
+			if last := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, nudged); len(patches) != 2 || patches[0] == last || patches[1] != last {
+				t.Errorf("the patches were %q", patches)
+			}
+		})
 	}
 }
 
