@@ -156,6 +156,12 @@ terraform {
     arguments = ["-json-into=${get_env("CASTLE_PLANS", "")}/${local.layer}.json"]
   }
 
+  # Where all machines are to be made, castle brings each one up as soon as this tells that it is there.
+  extra_arguments "ahead" {
+    commands  = local.layer == "platform" && get_env("CASTLE_AHEAD", "") != "" ? ["apply"] : []
+    arguments = ["-json-into=${get_env("CASTLE_AHEAD", "")}/platform.json"]
+  }
+
   before_hook "start" {
     commands = ["apply", "destroy"]
     execute  = ["castle-cluster", "layer", "start", local.layer]

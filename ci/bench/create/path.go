@@ -77,19 +77,17 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 		}
 	}
 	made := make([]time.Duration, len(nodes))
-	var all time.Duration
 	for i := range nodes {
 		hand, place := soonest(hands), soonest(storage)
 		cloned := max(hands[hand], storage[place]) + d.VMClone
 		made[i] = cloned + 2*d.VMConfig + d.VMStart
 		storage[place], hands[hand] = cloned, made[i]
-		all = max(all, made[i])
 	}
-	// Talos is configured when all VMs are made. The control plane that runs first is bootstrapped; the others
+	// Talos is configured as soon as its VM is made. The control plane that runs first is bootstrapped; the others
 	// join it, one after the other.
 	var workers, controlPlanes []time.Duration // when they run
 	for i, node := range nodes {
-		runs := max(made[i]+d.Boot, all) + d.Configure
+		runs := made[i] + d.Boot + d.Configure
 		if node.Role == description.RoleControlPlane {
 			controlPlanes = append(controlPlanes, runs)
 		} else {

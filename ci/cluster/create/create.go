@@ -60,8 +60,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		}
 		defer done()
 		unwanted, err := mayRemove(ctx, cluster, access, options.RemoveLayers)
+		fresh := false
 		if err == nil {
-			err = begin(ctx, cluster, record, access, options.AllowReplace)
+			fresh, err = begin(ctx, cluster, record, access, options.AllowReplace)
 		}
 		if err == nil {
 			err = removeLayers(ctx, cluster, record, access, unwanted)
@@ -81,35 +82,48 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		}
 		err = run.Patiently(ctx, func(again bool) error {
 			if again { // what that has left half-made is known, and goes first
-				if err := begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
+				if fresh, err = begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
 					return cluster.PlatformFailure(ctx, record, err)
 				}
 			}
-			return cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
+			return apply(ctx, cluster, record, access, fresh)
 		})
 		return errors.Join(err, cluster.NotKept(record, kept()))
 	})
 }
 
+// apply applies all layers. Machines that are all to be made come up beside that.
+func apply(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, fresh bool) error {
+	stop := func() error { return nil }
+	if fresh {
+		var err error
+		if stop, err = cluster.BringUpAhead(ctx, record, access); err != nil {
+			return err
+		}
+	}
+	err := cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
+	return errors.Join(err, stop())
+}
+
 // begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's and to take away unasked
 // those that are there, restarts one after the other those that have to be, and notes what this run is going to make. Where none is there it
-// refuses to make any whose credentials could not be kept.
-func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) error {
+// refuses to make any whose credentials could not be kept. fresh tells that all machines are to be made.
+func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) (fresh bool, err error) {
 	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
-		return err
+		return false, err
 	}
 	if !cluster.Description.MakesMachines() {
 		known, err := cluster.OwnMachines(ctx, access)
 		if err != nil {
-			return err
+			return false, err
 		}
-		return reconcile(ctx, cluster, record, access, known, nil, planned(ctx, cluster, record, access), nil)
+		return false, reconcile(ctx, cluster, record, access, known, nil, planned(ctx, cluster, record, access), nil)
 	}
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()
 	there, err := machines.Finished(ctx, cluster.State)
 	if err != nil {
-		return err
+		return false, err
 	}
 	// A plan changes nothing, and of a cluster that is there one is needed: it is made beside the look whose the machines are.
 	plan := planned(ctx, cluster, record, access)
@@ -123,12 +137,12 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	}
 	known, err := cluster.OwnMachines(ctx, access)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := reconcile(ctx, cluster, record, access, known, there, plan, allowed); err != nil {
-		return err
+		return false, err
 	}
-	return machines.NoteUnfinished(ctx, cluster.State)
+	return len(known)+len(there) == 0, machines.NoteUnfinished(ctx, cluster.State)
 }
 
 // planned plans the layer platform.

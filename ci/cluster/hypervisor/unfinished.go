@@ -20,7 +20,7 @@ import (
 
 // unfinishedFile names, in the state folder, the VMs that were not there when a create set out to make them. A run that is
 // killed leaves clones behind that no state knows and that carry no tag yet: only this tells them from somebody else's.
-// It is removed before the first machine is given its configuration, so that nothing in it ever holds data.
+// A machine is taken out of it before it is given its configuration, so that nothing in it ever holds data.
 const unfinishedFile = "unfinished-vms.json"
 
 const (
@@ -73,6 +73,27 @@ func ForgetUnfinished(state string) error {
 	return nil
 }
 
+// ForgetUnfinishedVM takes one VM out of the note: it is about to be configured.
+func ForgetUnfinishedVM(state string, id int) error {
+	ids, err := readUnfinished(state)
+	if err != nil || !slices.Contains(ids, id) {
+		return err
+	}
+	return noteUnfinished(state, slices.DeleteFunc(ids, func(other int) bool { return other == id }))
+}
+
+// noteUnfinished writes the note, and removes one that names nothing.
+func noteUnfinished(state string, ids []int) error {
+	if len(ids) == 0 {
+		return ForgetUnfinished(state)
+	}
+	data, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(state, unfinishedFile), data, 0o600)
+}
+
 // Begun are the nodes whose VMs are in the note: an earlier create had begun them, and none holds data yet.
 func (h *Hypervisor) Begun(state string) (nodes []string, err error) {
 	ids, err := readUnfinished(state)
@@ -101,14 +122,7 @@ func (h *Hypervisor) NoteUnfinished(ctx context.Context, state string) error {
 			unfinished = append(unfinished, node.VMID)
 		}
 	}
-	if len(unfinished) == 0 {
-		return ForgetUnfinished(state)
-	}
-	data, err := json.Marshal(unfinished)
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(filepath.Join(state, unfinishedFile), data, 0o600)
+	return noteUnfinished(state, unfinished)
 }
 
 // Removal is how the removal of one unfinished VM goes on: it starts, waits, and ends.

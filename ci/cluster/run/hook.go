@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -27,9 +26,7 @@ type Hook struct {
 	description *description.Cluster
 	events      string // file of the event log
 	log         *timeline.Log
-
-	mutex  sync.Mutex // machines come up at the same time
-	logErr error
+	notes       notes
 }
 
 // OpenHook reads the environment.
@@ -46,27 +43,17 @@ func OpenHook() (*Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hook{description: description, events: events, log: log}, nil
+	return &Hook{description: description, events: events, log: log, notes: notes{cluster: description.Name, log: log}}, nil
 }
 
 // Close closes the event log.
 func (h *Hook) Close() error { return h.log.Close() }
 
 // append notes an event; the first one that cannot be noted fails the hook at its end, not in the middle of its work.
-func (h *Hook) append(event timeline.Event) {
-	event.Cluster = h.description.Name
-	err := h.log.Append(event)
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	h.logErr = errors.Join(h.logErr, err)
-}
+func (h *Hook) append(event timeline.Event) { h.notes.append(event) }
 
 // noted is why events could not be noted, if some could not.
-func (h *Hook) noted() error {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	return h.logErr
-}
+func (h *Hook) noted() error { return h.notes.failed() }
 
 // LayerStarts notes that a layer starts and with which providers, which have not run yet, and looks once more whose the machines
 // are that it is about to change.
@@ -206,8 +193,11 @@ func (q Quorum) EtcdQuorum(ctx context.Context) (string, bool, error) {
 	return seen.String(), seen.Complete(), nil
 }
 
-// TalosUp configures the machines and bootstraps etcd, and notes each step.
+// TalosUp configures the machines and bootstraps etcd, and notes each step. Where the run does so ahead, it waits for the end of that.
 func (h *Hook) TalosUp(ctx context.Context) error {
+	if done, err := broughtUp(ctx, os.Getenv(variableAhead)); done || err != nil {
+		return err
+	}
 	bundle, err := machineconfig.ParseSecrets([]byte(os.Getenv(VariableTalosSecrets)))
 	if err != nil {
 		return err
@@ -216,13 +206,6 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 	if err := hypervisor.ForgetUnfinished(os.Getenv(VariableState)); err != nil {
 		return err
 	}
-	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: func(event talos.Event) {
-		name := event.Step
-		if event.Step == talos.StepMachine { // one for each node; the others are the cluster's
-			name = event.Node
-		}
-		h.append(timeline.Event{Time: event.Time, Kind: timeline.KindStep, Layer: layers.Platform, Name: name,
-			Phase: event.Phase, Result: event.Result, Cause: event.Cause})
-	}})
+	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: h.notes.machine})
 	return errors.Join(err, h.noted())
 }

@@ -41,6 +41,9 @@ func (c *Cluster) terragrunt(ctx context.Context, record *Record, on func(*logs)
 	if err != nil {
 		return err
 	}
+	if record.ahead != "" {
+		runner.Env = append(runner.Env, variableAhead+"="+record.ahead)
+	}
 	record.logs = logs
 	report, err := runner.RunAll(ctx, command...)
 	err = errors.Join(err, logs.close())

@@ -33,7 +33,9 @@ const (
 // Options are what Up and Dial can be told. The zero value is right for real machines.
 type Options struct {
 	// Event is told what happens, from several goroutines; no value in it is secret.
-	Event            func(Event)
+	Event func(Event)
+	// Made is for machines that are all made in this run, some of them still to come: it waits until a node's is there. Nil: all are there.
+	Made             func(ctx context.Context, node string) error
 	Poll             time.Duration // between two looks at a machine; 200 ms
 	Silence          time.Duration // how long a node may be silent before the subnet is searched; 90 s
 	NodeDeadline     time.Duration // until each node must answer with its configuration; 10 min

@@ -17,7 +17,7 @@ import (
 )
 
 // candidate is the control plane to bootstrap, -1 where none may be. It is proven that no control plane holds an etcd: each
-// either was in maintenance mode in this run, or says that its etcd is not running and that its data directory is empty. A
+// either was made or in maintenance mode in this run, or says that its etcd is not running and that its data directory is empty. A
 // second bootstrap would make a second cluster. The first in the description's order that is ready is taken; from then on no
 // other one is, and it is called again where its call may have been without effect, which underWay asks Talos.
 func (f *founder) candidate(views []view) int {
@@ -25,7 +25,7 @@ func (f *founder) candidate(views []view) int {
 		if len(v.members) > 0 || v.data == dataFull || v.state == running {
 			return -1
 		}
-		if !f.seen(f.nodes[i]).fresh && !v.blank() {
+		if !f.newborn(f.nodes[i]) && !v.blank() {
 			return -1
 		}
 	}
@@ -54,12 +54,12 @@ func (v view) ended() bool {
 
 // underWay tells whether a control plane says that it has been bootstrapped: by an earlier run, which ended before it saw the effect,
 // or by this one, which may have lost the answer. Its data directory stays empty until it has etcd's image; it must not be disturbed,
-// and no other one be bootstrapped. A machine that was in maintenance mode in this run, and was not called, cannot be one. What is not
+// and no other one be bootstrapped. A machine that was made or in maintenance mode in this run, and was not called, cannot be one. What is not
 // known now counts as so, and is asked again.
 func (f *founder) underWay(ctx context.Context, views []view) bool {
 	called := !f.called.IsZero() || f.begins
 	for i, n := range f.nodes {
-		if called && i != f.chosen || !called && f.seen(n).fresh {
+		if called && i != f.chosen || !called && f.newborn(n) {
 			continue
 		}
 		requested, whole, err := n.logged(ctx, requestedText)

@@ -12,8 +12,14 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// bring takes one node to its configuration.
+// bring takes one node to its configuration, as soon as its machine is there.
 func (r *run) bring(ctx context.Context, n *node) error {
+	if r.options.Made != nil {
+		if err := r.options.Made(ctx, n.Name); err != nil {
+			return err
+		}
+	}
+	r.note(n, func(p *progress) { p.made = true })
 	s := r.begin(StepMachine, n.Name)
 	result, err := r.configure(ctx, n, s)
 	if err != nil {
@@ -40,6 +46,7 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 		what, seen := n.look(ctx)
 		if what != silent {
 			quiet.since = time.Now()
+			r.note(n, func(p *progress) { p.met = true })
 		}
 		if what == configured || what == maintenance {
 			foreigns = 0

@@ -74,7 +74,7 @@ func (q Quorum) String() string {
 // EtcdQuorum looks at etcd once, on all control planes in parallel; it takes at most some seconds, usually milliseconds. The
 // error says that no control plane answered; everything else stands in the Quorum.
 func (a *Access) EtcdQuorum(ctx context.Context) (Quorum, error) {
-	views := a.observe(ctx, true)
+	views := observe(a.controlPlanes(), func(n *node) view { return n.etcd(ctx, true) })
 	quorum := judge(a.controlPlanes(), views)
 	var failures []error
 	for _, view := range views {
@@ -113,18 +113,18 @@ const (
 	preparing   = "Preparing" // pulls its image, and then waits to join where it was not bootstrapped
 )
 
-// observe looks at all control planes in parallel, in the order of the description; alone is for a look that no other follows.
-func (a *Access) observe(ctx context.Context, alone bool) []view {
-	nodes := a.controlPlanes()
+// observe looks at control planes in parallel.
+func observe(nodes []*node, look func(*node) view) []view {
 	views := make([]view, len(nodes))
 	var wait sync.WaitGroup
 	for i, n := range nodes {
-		wait.Go(func() { views[i] = n.etcd(ctx, alone) })
+		wait.Go(func() { views[i] = look(n) })
 	}
 	wait.Wait()
 	return views
 }
 
+// etcd looks at one control plane; alone is for a look that no other follows.
 func (n *node) etcd(ctx context.Context, alone bool) (v view) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"strings"
@@ -118,17 +119,23 @@ func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		others view
 		fresh  bool
+		made   bool // in this run
 		may    bool
 	}{
 		"all are empty":                           {others: empty, may: true},
 		"the others were in maintenance mode":     {others: view{err: errSilent}, fresh: true, may: true},
 		"the others do not answer":                {others: view{err: errSilent}},
+		"the others are still made":               {others: view{err: errSilent}, made: true, may: true},
+		"the others were made and hold data":      {others: view{state: "Preparing", data: dataFull}, made: true},
 		"the others hold data and are not up yet": {others: view{state: "Preparing", data: dataFull}},
 		"the others' data is not known yet":       {others: view{state: "Preparing"}},
 		"the others run":                          {others: view{state: running, data: dataFull}},
 		"the others were blank and hold data now": {others: view{state: "Preparing", data: dataFull}, fresh: true},
 	} {
-		f := &founder{run: &run{progress: map[string]progress{}}, nodes: nodes}
+		f := &founder{run: &run{Access: &Access{}, progress: map[string]progress{}}, nodes: nodes}
+		if c.made {
+			f.options.Made = func(context.Context, string) error { return nil }
+		}
 		for _, n := range nodes {
 			f.progress[n.Name] = progress{fresh: c.fresh}
 		}
@@ -145,7 +152,7 @@ func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
 func TestTheControlPlaneThatIsReadyFirstIsBootstrapped(t *testing.T) {
 	nodes, _ := threeViews()
 	empty, silent, starting := view{state: "Preparing", data: dataEmpty}, view{err: errSilent}, view{state: "Preparing"}
-	f := &founder{run: &run{progress: map[string]progress{}}, nodes: nodes}
+	f := &founder{run: &run{Access: &Access{}, progress: map[string]progress{}}, nodes: nodes}
 	for _, n := range nodes {
 		f.progress[n.Name] = progress{fresh: true}
 	}

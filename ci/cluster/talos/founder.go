@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -34,9 +35,19 @@ type founder struct {
 // form ends when the quorum is complete.
 func (r *run) form(ctx context.Context) error {
 	f := &founder{run: r, nodes: r.controlPlanes(), learners: map[string]time.Time{}}
+	for !slices.ContainsFunc(f.nodes, func(n *node) bool { return r.seen(n).made }) {
+		if err := pause(ctx, r.options.Poll); err != nil {
+			return err
+		}
+	}
 	s := r.begin(StepEtcd, "")
 	for {
-		views := r.observe(ctx, false)
+		views := observe(f.nodes, func(n *node) view {
+			if !r.seen(n).made {
+				return view{err: fmt.Errorf("%s: its machine is not made yet", n.Name)}
+			}
+			return n.etcd(ctx, false)
+		})
 		if ctx.Err() != nil {
 			return s.end("", ctx.Err())
 		}

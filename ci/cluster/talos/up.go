@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,6 +96,8 @@ type run struct {
 
 // progress is how far a node has come in this run.
 type progress struct {
+	made       bool      // its machine is there
+	met        bool      // it answered, whatever it is
 	fresh      bool      // it was seen in maintenance mode
 	fits       bool      // its template is the one that is described
 	configured time.Time // it answered with the cluster's PKI
@@ -133,7 +136,13 @@ func (r *run) all(parent context.Context) error {
 			if err == nil {
 				return
 			}
-			ending.Do(func() { time.AfterFunc(errorGrace, cancel) })
+			ending.Do(func() {
+				go func() {
+					r.meetAll(ctx)
+					_ = pause(ctx, errorGrace)
+					cancel()
+				}()
+			})
 			if ctx.Err() == nil || !errors.Is(err, ctx.Err()) { // not merely ended by another's error
 				mu.Lock()
 				errs = append(errs, err)
@@ -151,6 +160,23 @@ func (r *run) all(parent context.Context) error {
 	}
 	return parent.Err()
 }
+
+// meetAll waits until machines that are still made have answered, within reason: what is wrong with one may be wrong with all.
+func (r *run) meetAll(ctx context.Context) {
+	if r.options.Made == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.options.Silence)
+	defer cancel()
+	for slices.ContainsFunc(r.nodes, func(n *node) bool { return !r.seen(n).met }) {
+		if pause(ctx, r.options.Poll) != nil {
+			return
+		}
+	}
+}
+
+// newborn tells that a machine cannot hold anything of this cluster that was there before this run.
+func (r *run) newborn(n *node) bool { return r.options.Made != nil || r.seen(n).fresh }
 
 func (r *run) report() Report {
 	r.mu.Lock()

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"time"
+
+	"tazlab.net/castle/ci/base/tail"
 )
 
 // Read reads a whole log. Lines that are no events, such as one that was cut, are left out.
@@ -42,23 +41,18 @@ func parseLine(line []byte) (Event, bool) {
 	return event, err == nil && event.Kind != ""
 }
 
-// pollEvery is how often a Reader looks for new lines. The file may be on a volume that reports no changes.
-const pollEvery = 100 * time.Millisecond
-
 // Reader reads a log while it is being written.
 type Reader struct {
-	name    string
-	file    *os.File
-	pending []byte // of a line that is not complete yet
-	queue   []Event
+	file  *tail.File
+	queue []Event
 }
 
 // NewReader reads the log of this name, which need not be there yet.
-func NewReader(name string) *Reader { return &Reader{name: name} }
+func NewReader(name string) *Reader { return &Reader{file: tail.New(name)} }
 
 // Next waits for the next event. When ctx ends, it still gives what was written until then, and then ctx's error.
 func (r *Reader) Next(ctx context.Context) (Event, error) {
-	ticker := time.NewTicker(pollEvery)
+	ticker := time.NewTicker(tail.Every)
 	defer ticker.Stop()
 	for {
 		over := ctx.Err() // asked before reading: what is written before the end must still be found
@@ -83,38 +77,18 @@ func (r *Reader) Next(ctx context.Context) (Event, error) {
 
 // Poll gives the events that were written since the last time.
 func (r *Reader) Poll() ([]Event, error) {
-	if r.file == nil {
-		file, err := os.Open(r.name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("follow the event log: %w", err)
-		}
-		r.file = file
-	}
-	data, err := io.ReadAll(r.file)
+	lines, err := r.file.Lines()
 	if err != nil {
 		return nil, fmt.Errorf("follow the event log: %w", err)
 	}
-	r.pending = append(r.pending, data...)
 	var events []Event
-	for {
-		line, rest, complete := bytes.Cut(r.pending, []byte("\n"))
-		if !complete {
-			return events, nil
-		}
+	for _, line := range lines {
 		if event, ok := parseLine(line); ok {
 			events = append(events, event)
 		}
-		r.pending = rest
 	}
+	return events, nil
 }
 
 // Close closes the file.
-func (r *Reader) Close() error {
-	if r.file == nil {
-		return nil
-	}
-	return r.file.Close()
-}
+func (r *Reader) Close() error { return r.file.Close() }

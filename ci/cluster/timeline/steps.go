@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"tazlab.net/castle/ci/base/tail"
 )
 
 const (
@@ -24,7 +26,7 @@ func Follow(ctx context.Context, name string, out io.Writer) error {
 	defer func() { _ = reader.Close() }()
 	steps, spans := NewSteps(out), NewSpans(ctx)
 	defer func() { spans.Close(time.Now()) }()
-	ticker := time.NewTicker(pollEvery)
+	ticker := time.NewTicker(tail.Every)
 	defer ticker.Stop()
 	for {
 		over := ctx.Err() != nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/base/tail"
 )
 
 // replay shows a log's events at their own times, with the ticks that come between them in a real run.
@@ -22,7 +24,7 @@ func replay(t *testing.T, sample string) string {
 	steps := NewSteps(&out)
 	now := events[0].Time
 	for _, event := range events {
-		for ; now.Before(event.Time); now = now.Add(pollEvery) {
+		for ; now.Before(event.Time); now = now.Add(tail.Every) {
 			steps.Tick(now)
 		}
 		steps.Show(event)
@@ -50,7 +52,7 @@ func TestAWaitIsToldWhenItChangesOrEveryFifteenSeconds(t *testing.T) {
 	steps := NewSteps(&out)
 	now := dawn
 	for _, event := range log.events {
-		for ; now.Before(event.Time); now = now.Add(pollEvery) {
+		for ; now.Before(event.Time); now = now.Add(tail.Every) {
 			steps.Tick(now)
 		}
 		steps.Show(event)

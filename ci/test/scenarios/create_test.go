@@ -46,6 +46,7 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	w.heldUntilServed("engine", "external-secrets-webhook")
 	w.poolAtFirstTry()
 	w.heldThroughTheFlap()
+	w.cameUpWhileOthersWereMade()
 	w.pulledAhead()
 	w.hasExactlyItsVMs()
 	talosconfig := w.unsealed("talosconfig")
@@ -214,6 +215,24 @@ func (w *world) pulledAhead() {
 				w.t.Errorf("%s did not pull %s once:\n%s", node.Name, image, log)
 			}
 		}
+	}
+}
+
+// cameUpWhileOthersWereMade fails the test unless the machines were brought up as they were made, of which not all are at once.
+func (w *world) cameUpWhileOthersWereMade() {
+	w.t.Helper()
+	var first, last time.Time
+	for _, node := range w.cluster.Nodes {
+		began := w.event(starts(timeline.KindStep, layers.Platform, node.Name)).Time
+		if first.IsZero() || began.Before(first) {
+			first = began
+		}
+		if began.After(last) {
+			last = began
+		}
+	}
+	if between := last.Sub(first); between < 300*time.Millisecond {
+		w.t.Errorf("between the first machine and the last one there are %s only", between)
 	}
 }
 
