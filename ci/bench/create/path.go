@@ -105,7 +105,8 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 	firstWorker, lastWorker = workers[0], workers[len(workers)-1]
 	// From the running node to its registration, in both simulators, and from there to Ready.
 	nodesReady := max(api, lastWorker, controlPlanes[len(controlPlanes)-1]) + 3*d.Kubelet
-	return max(quorum, leader+d.VIP, api, nodesReady), firstWorker, lastWorker
+	// Each API server has to serve, that of the last voter, too.
+	return max(quorum+d.ControlPlane, leader+d.VIP, nodesReady), firstWorker, lastWorker
 }
 
 // soonest is the index of the earliest time.
