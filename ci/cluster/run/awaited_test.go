@@ -20,7 +20,7 @@ func hook(t *testing.T) *Hook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Hook{description: &description.Cluster{Name: "blue"}, events: events, log: log}
+	h := &Hook{description: &description.Cluster{Name: "blue"}, events: events, notes: notes{cluster: "blue", log: log}}
 	t.Cleanup(func() { _ = h.Close() })
 	return h
 }

@@ -25,7 +25,6 @@ import (
 type Hook struct {
 	description *description.Cluster
 	events      string // file of the event log
-	log         *timeline.Log
 	notes       notes
 }
 
@@ -43,11 +42,11 @@ func OpenHook() (*Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hook{description: description, events: events, log: log, notes: notes{cluster: description.Name, log: log}}, nil
+	return &Hook{description: description, events: events, notes: notes{cluster: description.Name, log: log}}, nil
 }
 
 // Close closes the event log.
-func (h *Hook) Close() error { return h.log.Close() }
+func (h *Hook) Close() error { return h.notes.log.Close() }
 
 // append notes an event; the first one that cannot be noted fails the hook at its end, not in the middle of its work.
 func (h *Hook) append(event timeline.Event) { h.notes.append(event) }

@@ -87,7 +87,7 @@ func TestEventsThatCannotBeNotedAreToldWhoeverNotesThem(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h := &Hook{description: described, log: log}
+	h := &Hook{description: described, notes: notes{log: log}}
 	var machines sync.WaitGroup
 	for range 8 {
 		machines.Go(func() { h.append(timeline.Event{Kind: timeline.KindStep}) })
