@@ -71,14 +71,25 @@ func TestAMachineIsMadeWhenOpenTofuSaysSoAndAllAreWhenItHasEnded(t *testing.T) {
 			}
 		}
 	}
+	noted := func(want string) {
+		t.Helper()
+		if note, err := os.ReadFile(filepath.Join(a.state, "unfinished-vms.json")); err != nil || string(note) != want {
+			t.Errorf("the note of unfinished machines is %s, not %s: %v", note, want, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(a.state, "unfinished-vms.json"), []byte("[1,2]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write(cp1Begun, cp1Gone, another, "no JSON")
 	if a.is(t, "cp-1") {
 		t.Error("a machine passes for made before it is")
 	}
+	noted("[1,2]")
 	write(cp1Made, cp1Made)
 	if !a.is(t, "cp-1") {
 		t.Error("a machine that is made does not pass for it")
 	}
+	noted("[2]") // before it is configured
 	if a.is(t, "cp-2") {
 		t.Error("another machine passes for made")
 	}
