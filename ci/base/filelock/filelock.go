@@ -1,13 +1,15 @@
 //go:build unix
 
 // Package filelock lets one process at a time hold a file or folder; the kernel releases it when the process ends, so
-// there are no stale locks. It never waits: who wants to does so between tries.
+// there are no stale locks. The kernel has no wait for one that a context could end, so Await tries again and again.
 package filelock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +25,26 @@ func Try(name string) (unlock func() error, err error) {
 		return nil, err
 	}
 	return file.Close, nil
+}
+
+// Await is Try, again and again until the lock is free, every so often; held, which may be nil, is called once where it is not so at first.
+// When ctx ends before, it returns ctx's error.
+func Await(ctx context.Context, name string, every time.Duration, held func()) (unlock func() error, err error) {
+	for {
+		unlock, err := Try(name)
+		if !errors.Is(err, ErrHeld) {
+			return unlock, err
+		}
+		if held != nil {
+			held()
+			held = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(every):
+		}
+	}
 }
 
 // TryWithChildren is Try for a process whose children go on when it is killed: each that it starts from now on, and each that those

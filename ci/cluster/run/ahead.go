@@ -67,7 +67,7 @@ func (c *Cluster) BringUpAhead(ctx context.Context, record *Record, access *Acce
 	wait.Go(func() { a.follow(ctx) })
 	wait.Go(func() {
 		_, err := talos.Up(ctx, c.Description, access.Bundle, talos.Options{Event: notes.machine, Made: a.await})
-		if err = errors.Join(err, notes.failed()); ctx.Err() == nil {
+		if err = errors.Join(err, notes.noted()); ctx.Err() == nil {
 			err = a.tell(err)
 		}
 		_ = errors.Join(err, unlock()) // without an outcome the hook does it all itself
@@ -174,23 +174,11 @@ func broughtUp(ctx context.Context, folder string) (done bool, err error) {
 	if err := os.WriteFile(filepath.Join(folder, appliedFile), nil, 0o600); err != nil {
 		return false, err
 	}
-	ticker := time.NewTicker(tail.Every)
-	defer ticker.Stop()
-	for {
-		unlock, err := filelock.Try(filepath.Join(folder, aheadLock))
-		if err == nil {
-			defer unlock()
-			break
-		}
-		if !errors.Is(err, filelock.ErrHeld) {
-			return false, err
-		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-ticker.C:
-		}
+	unlock, err := filelock.Await(ctx, filepath.Join(folder, aheadLock), tail.Every, nil)
+	if err != nil {
+		return false, err
 	}
+	defer unlock()
 	data, err := os.ReadFile(filepath.Join(folder, outcomeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

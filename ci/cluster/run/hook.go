@@ -25,7 +25,7 @@ import (
 type Hook struct {
 	description *description.Cluster
 	events      string // file of the event log
-	notes       notes
+	notes              // what fails to be noted fails the hook at its end
 }
 
 // OpenHook reads the environment.
@@ -46,13 +46,7 @@ func OpenHook() (*Hook, error) {
 }
 
 // Close closes the event log.
-func (h *Hook) Close() error { return h.notes.log.Close() }
-
-// append notes an event; the first one that cannot be noted fails the hook at its end, not in the middle of its work.
-func (h *Hook) append(event timeline.Event) { h.notes.append(event) }
-
-// noted is why events could not be noted, if some could not.
-func (h *Hook) noted() error { return h.notes.failed() }
+func (h *Hook) Close() error { return h.log.Close() }
 
 // LayerStarts notes that a layer starts and with which providers, which have not run yet, and looks once more whose the machines
 // are that it is about to change.
@@ -205,6 +199,6 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 	if err := hypervisor.ForgetUnfinished(os.Getenv(VariableState)); err != nil {
 		return err
 	}
-	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: h.notes.machine})
+	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: h.machine})
 	return errors.Join(err, h.noted())
 }

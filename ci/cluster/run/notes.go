@@ -27,8 +27,8 @@ func (n *notes) append(event timeline.Event) {
 	n.err = errors.Join(n.err, err)
 }
 
-// failed is why events could not be noted, if some could not.
-func (n *notes) failed() error {
+// noted is why events could not be noted, if some could not.
+func (n *notes) noted() error {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	return n.err

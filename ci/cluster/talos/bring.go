@@ -18,11 +18,12 @@ func (r *run) bring(ctx context.Context, n *node) error {
 		if err := r.options.Made(ctx, n.Name); err != nil {
 			return err
 		}
+		r.note(n, func(p *progress) { p.made = true })
 	}
-	r.note(n, func(p *progress) { p.made = true })
 	s := r.begin(StepMachine, n.Name)
 	result, err := r.configure(ctx, n, s)
 	if err != nil {
+		r.note(n, func(p *progress) { p.judged = true })
 		return s.end("", err)
 	}
 	r.note(n, func(p *progress) { p.result, p.took = result, time.Since(r.started) })
@@ -46,10 +47,10 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 		what, seen := n.look(ctx)
 		if what != silent {
 			quiet.since = time.Now()
-			r.note(n, func(p *progress) { p.met = true })
 		}
 		if what == configured || what == maintenance {
 			foreigns = 0
+			r.note(n, func(p *progress) { p.judged = true })
 		}
 		switch what {
 		case configured:

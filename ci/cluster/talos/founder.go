@@ -35,7 +35,7 @@ type founder struct {
 // form ends when the quorum is complete.
 func (r *run) form(ctx context.Context) error {
 	f := &founder{run: r, nodes: r.controlPlanes(), learners: map[string]time.Time{}}
-	for !slices.ContainsFunc(f.nodes, func(n *node) bool { return r.seen(n).made }) {
+	for !slices.ContainsFunc(f.nodes, r.there) {
 		if err := pause(ctx, r.options.Poll); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (r *run) form(ctx context.Context) error {
 	s := r.begin(StepEtcd, "")
 	for {
 		views := observe(f.nodes, func(n *node) view {
-			if !r.seen(n).made {
+			if !r.there(n) {
 				return view{err: fmt.Errorf("%s: its machine is not made yet", n.Name)}
 			}
 			return n.etcd(ctx, false)

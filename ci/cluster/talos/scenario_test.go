@@ -248,14 +248,14 @@ func TestWhatIsWrongWithMachinesThatAreStillMadeIsToldTogether(t *testing.T) {
 	w.mustCreate()
 	w.renew()
 	m := w.making(0, 1, 2, 3, 4)
-	go func() {
-		for range w.cluster.Nodes {
-			m.next()
-			time.Sleep(2500 * time.Millisecond) // longer than a run goes on after an error
-		}
-	}()
 	options := w.options()
 	options.Made, options.Silence = m.await, time.Minute
+	options.Event = func(event talos.Event) {
+		if event.Step == talos.StepMachine && event.Phase == talos.PhaseEnd { // one at a time, since the next one is made only then
+			m.next()
+		}
+	}
+	m.next()
 	_, err := talos.Up(t.Context(), w.cluster, w.bundle, options)
 	as[*talos.GhostError](t, err)
 	for _, node := range w.cluster.Nodes {

@@ -96,8 +96,8 @@ type run struct {
 
 // progress is how far a node has come in this run.
 type progress struct {
-	made       bool      // its machine is there
-	met        bool      // it answered, whatever it is
+	made       bool      // its machine is there, where it was still to come
+	judged     bool      // it is what it should be, or was given up
 	fresh      bool      // it was seen in maintenance mode
 	fits       bool      // its template is the one that is described
 	configured time.Time // it answered with the cluster's PKI
@@ -138,7 +138,7 @@ func (r *run) all(parent context.Context) error {
 			}
 			ending.Do(func() {
 				go func() {
-					r.meetAll(ctx)
+					r.judgeAll(ctx)
 					_ = pause(ctx, errorGrace)
 					cancel()
 				}()
@@ -161,19 +161,23 @@ func (r *run) all(parent context.Context) error {
 	return parent.Err()
 }
 
-// meetAll waits until machines that are still made have answered, within reason: what is wrong with one may be wrong with all.
-func (r *run) meetAll(ctx context.Context) {
+// judgeAll waits until it is known of each machine that is still made whether something is wrong with it, within reason: what is wrong with one
+// may be wrong with all.
+func (r *run) judgeAll(ctx context.Context) {
 	if r.options.Made == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.Silence)
 	defer cancel()
-	for slices.ContainsFunc(r.nodes, func(n *node) bool { return !r.seen(n).met }) {
+	for slices.ContainsFunc(r.nodes, func(n *node) bool { return !r.seen(n).judged }) {
 		if pause(ctx, r.options.Poll) != nil {
 			return
 		}
 	}
 }
+
+// there tells that a node's machine is there.
+func (r *run) there(n *node) bool { return r.options.Made == nil || r.seen(n).made }
 
 // newborn tells that a machine cannot hold anything of this cluster that was there before this run.
 func (r *run) newborn(n *node) bool { return r.options.Made != nil || r.seen(n).fresh }
