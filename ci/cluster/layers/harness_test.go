@@ -66,7 +66,7 @@ func hook(args []string) error {
 		if err != nil {
 			return err
 		}
-		return postrender.Run(context.Background(), args[1], postrender.InCluster(client.Config()), os.Stdin, os.Stdout)
+		return postrender.Run(context.Background(), args[1], postrender.InCluster(client), os.Stdin, os.Stdout)
 	}
 	calls, err := os.OpenFile(os.Getenv(callsVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -24,7 +24,7 @@ func newPostrenderCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return postrender.Run(cmd.Context(), args[0], postrender.InCluster(client.Config()), cmd.InOrStdin(), os.Stdout)
+			return postrender.Run(cmd.Context(), args[0], postrender.InCluster(client), cmd.InOrStdin(), os.Stdout)
 		},
 	})
 }

@@ -22,8 +22,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-
-	clusterkube "tazlab.net/castle/ci/cluster/kube"
 )
 
 var (
@@ -207,9 +205,8 @@ func (k kube) reconcile() {
 	}
 }
 
-// startedAllOnce fails the test where a container of the layers was started a second time: a probe of its kubelet's took it for dead. Not one
-// of MetalLB's whose last start but one came before the kinds that it watches: its manager ends then (defaultOpts in pkg/cache/cache.go of
-// controller-runtime 0.20), and its chart brings its CRDs and its pods together.
+// startedAllOnce fails the test where a container of the layers was started a second time: a probe of its kubelet's took it for dead, or
+// it came before what it needs and ended.
 func (k kube) startedAllOnce() {
 	k.world.t.Helper()
 	pods, err := k.typed.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{})
@@ -220,36 +217,9 @@ func (k kube) startedAllOnce() {
 				continue
 			}
 			last := container.LastTerminationState.Terminated
-			if pod.Namespace == "metallb-system" && last != nil && !last.StartedAt.After(k.established("metallb.io")) {
-				k.world.t.Logf("%s of %s/%s was started before its kinds were served, and %d times more", container.Name, pod.Namespace, pod.Name, container.RestartCount)
-				continue
-			}
 			k.world.t.Errorf("%s of %s/%s was started %d times more, the last time after %+v", container.Name, pod.Namespace, pod.Name, container.RestartCount, last)
 		}
 	}
-}
-
-// established is when the last CRD of a group was.
-func (k kube) established(group string) (last time.Time) {
-	k.world.t.Helper()
-	definitions, err := k.dynamic.Resource(clusterkube.CRDs).List(context.Background(), metav1.ListOptions{})
-	k.must(err)
-	for _, definition := range definitions.Items {
-		if !strings.HasSuffix(definition.GetName(), "."+group) {
-			continue
-		}
-		conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		k.must(err)
-		for _, condition := range conditions {
-			fields := condition.(map[string]any)
-			at, err := time.Parse(time.RFC3339, fields["lastTransitionTime"].(string))
-			k.must(err)
-			if fields["type"] == "Established" && at.After(last) {
-				last = at
-			}
-		}
-	}
-	return last
 }
 
 // identity is what must stay the same as long as a cluster is the same one.

@@ -30,7 +30,8 @@ resource "helm_release" "metallb" {
   wait            = false
   upgrade_install = true
 
-  # The webhook's certificate is there before the controller starts, which would else have to wait for its kubelet.
+  # The webhook's certificate is there before the controller starts, which would else have to wait for its kubelet, and
+  # the kinds are, without which the programs end.
   postrender = {
     binary_path = "castle-cluster"
     args        = ["postrender", "metallb"]

@@ -23,7 +23,7 @@ type server struct {
 // beforehand gives a webhook's server its certificate before it starts. Else its program makes one when it runs, and has it only when the kubelet
 // looks at the pod's volumes again, up to a minute and a half later. The program renews it later like one of its own. What the cluster has
 // already is kept.
-func (s server) beforehand(ctx context.Context, lookup Lookup, objects []object) error {
+func (s server) beforehand(ctx context.Context, cluster Cluster, objects []object) error {
 	var secret object
 	for _, o := range objects {
 		if o.GetKind() == "Secret" && s.is(o) {
@@ -33,7 +33,7 @@ func (s server) beforehand(ctx context.Context, lookup Lookup, objects []object)
 	if secret == nil {
 		return fmt.Errorf("there is no Secret %s among them: the chart makes its webhook's certificate otherwise than castle knows; look for the version in terragrunt/charts.yaml", s.secret())
 	}
-	data, err := lookup(ctx, secret.GetNamespace(), secret.GetName())
+	data, err := cluster.Secret(ctx, secret.GetNamespace(), secret.GetName())
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // earlyReadiness lets a pod be asked soon and often whether it is ready. The chart of External Secrets Operator gives its
 // webhook and its certificate controller 20 s before the first look; everything that needs a secret would wait for it.
-func earlyReadiness(_ context.Context, _ Lookup, objects []object) error {
+func earlyReadiness(_ context.Context, _ Cluster, objects []object) error {
 	for _, o := range objects {
 		containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 		if err != nil {

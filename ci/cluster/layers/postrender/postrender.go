@@ -18,36 +18,43 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Lookup reads the data of a Secret of the cluster; nil where there is no such Secret.
-type Lookup func(ctx context.Context, namespace, name string) (map[string][]byte, error)
-
 // object is one of a release.
 type object = *unstructured.Unstructured
 
 // edit changes the objects of some kinds, in place.
 type edit struct {
 	kinds []string
-	apply func(ctx context.Context, lookup Lookup, objects []object) error
+	apply func(ctx context.Context, cluster Cluster, objects []object) error
 }
 
-// edits are by chart.
-var edits = map[string][]edit{
-	"external-secrets": {
+// treatment is what a chart needs.
+type treatment struct {
+	edits []edit
+	// definedFirst is the release whose CRDs are served before the rest of it is sent; nil where Helm's order does.
+	definedFirst *release
+}
+
+// treatments are by chart.
+var treatments = map[string]treatment{
+	"external-secrets": {edits: []edit{
 		{[]string{"Deployment"}, earlyReadiness},
 		{[]string{"Secret", "ValidatingWebhookConfiguration"}, externalSecretsWebhook.beforehand},
-	},
+	}},
 	"metallb": {
-		{[]string{"Secret"}, metallbWebhook.beforehand},
+		edits: []edit{
+			{[]string{"Secret"}, metallbWebhook.beforehand},
+		},
+		definedFirst: &metallbRelease,
 	},
 }
 
 // Charts lists the charts that Run knows.
-func Charts() []string { return slices.Sorted(maps.Keys(edits)) }
+func Charts() []string { return slices.Sorted(maps.Keys(treatments)) }
 
-// Run copies the manifests of a chart's release from in to out, changed. Objects of other kinds are handed on as they are,
-// unread: the CRDs among them are a megabyte.
-func Run(ctx context.Context, chart string, lookup Lookup, in io.Reader, out io.Writer) error {
-	list, known := edits[chart]
+// Run copies the manifests of a chart's release from in to out, changed, once the cluster is ready for them. Objects of other kinds are handed on as
+// they are: the CRDs among them can be a megabyte.
+func Run(ctx context.Context, chart string, cluster Cluster, in io.Reader, out io.Writer) error {
+	treatment, known := treatments[chart]
 	if !known {
 		return fmt.Errorf("chart %q is not one that is changed after it is rendered: there are %s", chart, strings.Join(Charts(), ", "))
 	}
@@ -55,9 +62,14 @@ func Run(ctx context.Context, chart string, lookup Lookup, in io.Reader, out io.
 	if err != nil {
 		return fmt.Errorf("read the manifests of %s: %w", chart, err)
 	}
-	for _, edit := range list {
-		if err := edit.run(ctx, lookup, documents); err != nil {
+	for _, edit := range treatment.edits {
+		if err := edit.run(ctx, cluster, documents); err != nil {
 			return fmt.Errorf("change the manifests of %s: %w", chart, err)
+		}
+	}
+	if treatment.definedFirst != nil {
+		if err := treatment.definedFirst.define(ctx, cluster, documents); err != nil {
+			return fmt.Errorf("have the kinds of %s served: %w", chart, err)
 		}
 	}
 	for _, document := range documents {
@@ -69,7 +81,7 @@ func Run(ctx context.Context, chart string, lookup Lookup, in io.Reader, out io.
 }
 
 // run reads the documents of the edit's kinds and writes them anew.
-func (e edit) run(ctx context.Context, lookup Lookup, documents [][]byte) error {
+func (e edit) run(ctx context.Context, cluster Cluster, documents [][]byte) error {
 	var places []int
 	var objects []object
 	for i, document := range documents {
@@ -82,7 +94,7 @@ func (e edit) run(ctx context.Context, lookup Lookup, documents [][]byte) error 
 		}
 		places, objects = append(places, i), append(objects, o)
 	}
-	if err := e.apply(ctx, lookup, objects); err != nil {
+	if err := e.apply(ctx, cluster, objects); err != nil {
 		return err
 	}
 	for i, place := range places {

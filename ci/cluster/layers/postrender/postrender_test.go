@@ -21,16 +21,24 @@ import (
 // release is shaped as the chart of External Secrets Operator renders it.
 const releaseFile = "testdata/external-secrets.yaml"
 
+// secrets is a cluster that has what it answers, and serves every kind at once.
+type secrets func(ctx context.Context, namespace, name string) (map[string][]byte, error)
+
+func (s secrets) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	return s(ctx, namespace, name)
+}
+func (secrets) Define(context.Context, []object) error { return nil }
+
 func nothing(context.Context, string, string) (map[string][]byte, error) { return nil, nil }
 
-func render(t *testing.T, lookup Lookup) map[string][]byte {
+func render(t *testing.T, cluster secrets) map[string][]byte {
 	t.Helper()
 	manifests, err := os.ReadFile(releaseFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Run(t.Context(), "external-secrets", lookup, bytes.NewReader(manifests), &out); err != nil {
+	if err := Run(t.Context(), "external-secrets", cluster, bytes.NewReader(manifests), &out); err != nil {
 		t.Fatal(err)
 	}
 	documents, err := split(&out)
@@ -83,16 +91,16 @@ func TestTheWebhooksCertificateIsThereBeforeItStarts(t *testing.T) {
 // TestMetalLBHasItsCertificateBeforeItStarts by the names that its rotator looks for: it makes another one where one of them differs.
 func TestMetalLBHasItsCertificateBeforeItStarts(t *testing.T) {
 	t.Parallel()
-	const manifests = "kind: Secret\napiVersion: v1\nmetadata: {name: metallb-webhook-cert, namespace: metallb-system}\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: other, namespace: metallb-system}\n"
+	const manifests = "kind: CustomResourceDefinition\nmetadata: {name: x}\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: metallb-webhook-cert, namespace: metallb-system}\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: other, namespace: metallb-system}\n"
 	var out bytes.Buffer
-	if err := Run(t.Context(), "metallb", nothing, strings.NewReader(manifests), &out); err != nil {
+	if err := Run(t.Context(), "metallb", secrets(nothing), strings.NewReader(manifests), &out); err != nil {
 		t.Fatal(err)
 	}
 	documents, err := split(&out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, other := read[corev1.Secret](t, documents[0]), read[corev1.Secret](t, documents[1])
+	secret, other := read[corev1.Secret](t, documents[1]), read[corev1.Secret](t, documents[2])
 	if len(other.Data) > 0 {
 		t.Error("another Secret was changed")
 	}
@@ -164,7 +172,7 @@ func TestAClusterThatCannotBeAskedIsNotOneWithoutACertificate(t *testing.T) {
 	}
 	defer manifests.Close()
 	down := errors.New("connection refused")
-	err = Run(t.Context(), "external-secrets", func(context.Context, string, string) (map[string][]byte, error) { return nil, down }, manifests, &bytes.Buffer{})
+	err = Run(t.Context(), "external-secrets", secrets(func(context.Context, string, string) (map[string][]byte, error) { return nil, down }), manifests, &bytes.Buffer{})
 	if !errors.Is(err, down) {
 		t.Errorf("got %v", err)
 	}
@@ -204,7 +212,7 @@ func TestAChartThatIsShapedOtherwiseIsRefused(t *testing.T) {
 		if name == "nothing-such" {
 			chart = name
 		}
-		err := Run(t.Context(), chart, nothing, strings.NewReader(manifests), &bytes.Buffer{})
+		err := Run(t.Context(), chart, secrets(nothing), strings.NewReader(manifests), &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
 		}
