@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +30,9 @@ func addForms(forms map[string]bool, value string) {
 	parts := words(trimmed)
 	if len(parts) == 0 {
 		parts = []string{trimmed}
+	} else {
+		encode(forms, trimmed) // once: what is encoded twice loses its words, and a cluster's machine secrets are 9 kB
 	}
-	encode(forms, trimmed) // once: what is encoded twice loses its words, and a cluster's machine secrets are 9 kB
 	for _, part := range parts {
 		addEncoded(forms, part)
 		addKey(forms, part)
@@ -47,7 +49,7 @@ func addKey(forms map[string]bool, value string) {
 
 // words are the parts of a value of several lines that are long enough to be a secret by themselves: what stands between
 // blanks, and what stands between quotes and commas. The words of a line such as "-----BEGIN PRIVATE KEY-----" are none,
-// and neither is a line's first word with a colon at its end, which is a name.
+// and neither is a line's first word with a colon at its end, which is a name. Each is named once.
 func words(value string) []string {
 	if !strings.Contains(value, "\n") {
 		return nil
@@ -56,7 +58,8 @@ func words(value string) []string {
 	for line := range strings.Lines(value) {
 		list = append(list, wordsOf(strings.TrimSpace(line))...)
 	}
-	return list
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func wordsOf(line string) []string {
@@ -85,10 +88,13 @@ func wordsOf(line string) []string {
 // it, and a header's base64 is put into a URL. Two are enough, and each further one would multiply their number by the
 // number of encodings. Of a value that no encoding but base64 and hexadecimal changes, most forms are the same.
 func addEncoded(forms map[string]bool, value string) {
-	first := map[string]bool{value: true}
+	first := map[string]bool{}
 	encode(first, value)
 	for form := range first {
-		encode(forms, form)
+		forms[form] = true
+		if form != value {
+			encode(forms, form)
+		}
 	}
 }
 
@@ -115,7 +121,13 @@ func encode(forms map[string]bool, value string) {
 }
 
 // quoted tells of a character that is not always itself between quotes. The check saves most of the time that forms take.
-func quoted(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"'\<>&`, c) }
+func quoted(c rune) bool {
+	switch c {
+	case '"', '\'', '\\', '<', '>', '&':
+		return true
+	}
+	return c < ' ' || c > '~'
+}
 
 // reserved is the same for URLs.
 func reserved(c rune) bool {
@@ -172,8 +184,9 @@ func lowerPercent(escaped string) string {
 // three; the characters at both ends then hold bits of its neighbours and are left out.
 func inBase64(value string) []string {
 	var list []string
+	padded := append(make([]byte, 2), value...)
 	for before := range 3 {
-		padded := append(make([]byte, before), value...)
+		padded := padded[2-before:]
 		first := (before*8 + 5) / 6
 		last := len(padded) * 8 / 6
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
