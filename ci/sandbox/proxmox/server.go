@@ -135,7 +135,7 @@ func New(options Options) (*Server, error) {
 	if len(s.storages) == 0 {
 		s.storages = []Storage{
 			{ID: "local", Type: "dir", Content: "iso,vztmpl,backup,snippets,images", Bytes: 100 << 30},
-			{ID: "local-lvm", Type: "lvmthin", Content: "images,rootdir", Bytes: 1 << 40},
+			{ID: "local-lvm", Type: "lvmthin", Content: "images,rootdir", Bytes: 2 << 40},
 		}
 	}
 	if len(s.bridges) == 0 {
