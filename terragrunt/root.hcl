@@ -162,30 +162,31 @@ terraform {
     arguments = ["-json-into=${get_env("CASTLE_AHEAD", "")}/platform.json"]
   }
 
+  # In one process, since each costs as much as what it does:
+  # free: Helm takes a record that an interrupted run left unfinished for another process's lock, and would refuse for ever.
+  # adopt: what is there and in no state, since that was lost or a kill came before it was written, is imported and not made
+  # twice.
+  # secrets: without Infisical there is no store that Flux's Secrets could come from: castle applies them, and no state knows
+  # them.
   before_hook "start" {
-    commands = ["apply", "destroy"]
+    commands = ["apply"]
+    execute = concat(["castle-cluster", "layer", "start"],
+      contains(local.needs[local.layer], "helm") ? ["free"] : [],
+      local.layer == "engine" || local.layer == "platform" && local.makes_machines ? ["adopt"] : [],
+      local.layer == "gitops" && local.cluster.secrets.infisical == "none" ? ["secrets"] : [],
+    [local.layer])
+  }
+
+  before_hook "destroy" {
+    commands = ["destroy"]
     execute  = ["castle-cluster", "layer", "start", local.layer]
   }
 
-  # Helm takes a record that an interrupted run left unfinished for another process's lock, and would refuse for ever.
-  before_hook "free" {
-    if       = contains(local.needs[local.layer], "helm")
-    commands = ["apply"]
-    execute  = ["castle-cluster", "layer", "free", local.layer]
-  }
-
-  # What is there and in no state, since that was lost or a kill came before it was written, is imported and not made twice.
+  # A plan makes nothing twice, either.
   before_hook "adopt" {
-    if       = local.layer == "engine" || local.layer == "platform" && local.makes_machines
-    commands = local.layer == "platform" ? ["plan", "apply"] : ["apply"]
+    if       = local.layer == "platform" && local.makes_machines
+    commands = ["plan"]
     execute  = ["castle-cluster", "layer", "adopt", local.layer]
-  }
-
-  # Without Infisical there is no store that Flux's Secrets could come from: castle applies them, and no state knows them.
-  before_hook "secrets" {
-    if       = local.layer == "gitops" && local.cluster.secrets.infisical == "none"
-    commands = ["apply"]
-    execute  = ["castle-cluster", "layer", "secrets", local.layer]
   }
 
   # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.

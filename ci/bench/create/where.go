@@ -83,7 +83,7 @@ func splitUnit(o *outcome, unit string) phases {
 		for text := range strings.Lines(l.Text) {
 			hook, isHook := strings.CutPrefix(strings.TrimSpace(text), markHook)
 			switch {
-			case isHook && (hook == "start" || hook == "free"):
+			case isHook && hook == "start":
 				field = &p.Plan
 			case isHook && hook == "talos":
 				field = &p.Talos

@@ -237,17 +237,17 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	calls := r.called(t)
 	for layer, want := range map[string][]string{
 		"secrets":    {"layer start secrets", "layer end secrets"},
-		"platform":   {"layer start platform", "layer adopt platform", "wait platform", "layer end platform"},
-		"engine":     {"layer start engine", "layer free engine", "layer adopt engine", "wait engine-webhook", "layer fail engine"},
-		"networking": {"layer start networking", "layer free networking", "wait networking-webhook", "wait networking", "layer end networking"},
-		"storage":    {"layer start storage", "layer free storage", "wait storage", "layer end storage"},
-		"gitops":     {"layer start gitops", "layer free gitops", "wait --timeout=30m gitops-store", "wait gitops-notifications", "layer fail gitops"},
+		"platform":   {"layer start adopt platform", "wait platform", "layer end platform"},
+		"engine":     {"layer start free adopt engine", "wait engine-webhook", "layer fail engine"},
+		"networking": {"layer start free networking", "wait networking-webhook", "wait networking", "layer end networking"},
+		"storage":    {"layer start free storage", "wait storage", "layer end storage"},
+		"gitops":     {"layer start free gitops", "wait --timeout=30m gitops-store", "wait gitops-notifications", "layer fail gitops"},
 	} {
 		if got := of(layer, calls); !slices.Equal(got, want) {
 			t.Errorf("hooks of %s: %v, want %v", layer, got, want)
 		}
 	}
-	if want := []string{"layer start secrets", "layer end secrets", "layer start platform", "layer adopt platform", "talos up", "wait platform", "layer end platform"}; !slices.Equal(calls[:len(want)], want) {
+	if want := []string{"layer start secrets", "layer end secrets", "layer start adopt platform", "talos up", "wait platform", "layer end platform"}; !slices.Equal(calls[:len(want)], want) {
 		t.Errorf("the first hooks: %v, want %v", calls, want)
 	}
 
@@ -263,11 +263,11 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 		}
 	}
 	calls = r.called(t)
-	if got, want := of("engine", calls), []string{"layer start engine", "layer free engine", "layer adopt engine", "wait engine-webhook", "wait engine-store", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
+	if got, want := of("engine", calls), []string{"layer start free adopt engine", "wait engine-webhook", "wait engine-store", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
 		t.Errorf("hooks of engine: %v, want %v", got, want)
 	}
 
-	if got, want := of("gitops", calls), []string{"layer start gitops", "layer free gitops", "wait --timeout=30m gitops-store", "wait gitops-secrets", "wait gitops", "layer end gitops"}; !slices.Equal(got, want) {
+	if got, want := of("gitops", calls), []string{"layer start free gitops", "wait --timeout=30m gitops-store", "wait gitops-secrets", "wait gitops", "layer end gitops"}; !slices.Equal(got, want) {
 		t.Errorf("hooks of gitops: %v, want %v", got, want)
 	}
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -40,33 +41,43 @@ last, for how long, and what to look at next.`,
 
 func newLayerCommand() *cobra.Command {
 	return cli.Hidden(&cobra.Command{
-		Use:       "layer start|free|adopt|secrets|end|fail NAME",
-		Short:     "Note in the event log where a layer stands; take up what interrupted runs and lost states left; give it its Secrets",
-		Args:      cobra.ExactArgs(2),
-		ValidArgs: []string{"start", "free", "adopt", "secrets", "end", "fail"},
+		Use:   "layer start|free|adopt|secrets|end|fail... NAME",
+		Short: "Note in the event log where a layer stands; take up what interrupted runs and lost states left; give it its Secrets",
+		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			hook, err := run.OpenHook()
 			if err != nil {
 				return err
 			}
 			defer hook.Close()
-			switch args[0] {
-			case "start":
-				return hook.LayerStarts(cmd.Context(), args[1])
-			case "free":
-				return hook.FreeRelease(cmd.Context(), args[1])
-			case "adopt":
-				return hook.Adopt(cmd.Context(), args[1])
-			case "secrets":
-				return hook.ApplySecrets(cmd.Context(), args[1])
-			case "end":
-				return hook.LayerEnds(cmd.Context(), args[1])
-			case "fail":
-				return hook.LayerFails(args[1])
+			layer := args[len(args)-1]
+			for _, deed := range args[:len(args)-1] {
+				if err := do(cmd.Context(), hook, deed, layer); err != nil {
+					return err
+				}
 			}
-			return fmt.Errorf("a layer starts, is freed, adopts, gets its secrets, ends or fails, and does not %s", args[0])
+			return nil
 		},
 	})
+}
+
+// do is one of the things that a hook does for a layer.
+func do(ctx context.Context, hook *run.Hook, deed, layer string) error {
+	switch deed {
+	case "start":
+		return hook.LayerStarts(ctx, layer)
+	case "free":
+		return hook.FreeRelease(ctx, layer)
+	case "adopt":
+		return hook.Adopt(ctx, layer)
+	case "secrets":
+		return hook.ApplySecrets(ctx, layer)
+	case "end":
+		return hook.LayerEnds(ctx, layer)
+	case "fail":
+		return hook.LayerFails(layer)
+	}
+	return fmt.Errorf("a layer starts, is freed, adopts, gets its secrets, ends or fails, and does not %s", deed)
 }
 
 func newTalosCommand() *cobra.Command {
