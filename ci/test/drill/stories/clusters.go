@@ -21,8 +21,8 @@ var clusters = []Story{
 		also(in(scenarios, whole), in(gates, "TestTheNetworkingGateHoldsUntilTheWebhookIsCalledThrough"))},
 	{"webhook-lies", "a ready endpoint alone opens no gate",
 		also(in(scenarios, "TestALyingEndpointDoesNotOpenTheGate"), in(gates, "TestTheEngineGateHoldsUntilBothWebhooksAnswer"))},
-	{"cert-late", "a webhook's certificate is there before its program starts: what a kubelet mounts follows its Secret a minute later", also(
-		in(scenarios, whole), in("cluster/layers/postrender", "TestMetalLBHasItsCertificateBeforeItStarts"),
+	{"cert-late", "a webhook's certificate and its kinds are there before its program starts: what a kubelet mounts follows its Secret a minute later", also(
+		in(scenarios, whole), in("cluster/layers/postrender", "TestMetalLBHasItsCertificateBeforeItStarts", "TestMetalLBsKindsAreServedBeforeItsProgramsAreSent"),
 		in("sandbox/kube", "TestAPodOfAKnownImageIsAProcessWithItsSecretsTokenAndService"))},
 	{"crd-lying", "a CRD that the API server has left lying is nudged, and no other",
 		in("cluster/kube", "TestACRDThatAnAPIServerLeftLyingIsNudged", "TestOnlyACRDWithAcceptedNamesIsNudgedAndNotTooOften")},
