@@ -134,24 +134,25 @@ type Faults map[string]string
 
 // Names of faults. The comment says what the value is.
 const (
-	WebhookLate    = "webhook-late"       // duration: the webhook's pod is Running, its port refuses, its endpoint is not ready
-	WebhookLies    = "webhook-lies"       // duration: the endpoint is ready, its port refuses
-	BootstrapNoop  = "bootstrap-noop"     // how many bootstrap calls are accepted and do nothing
-	TimeLate       = "time-late"          // duration: a machine's clock is in step only that long after its services start
-	BootstrapSlow  = "bootstrap-slow"     // duration: etcd takes that long to stop for a bootstrap
-	VIPFlaps       = "vip-flaps"          // duration: the VIP answers once, then not for that long
-	APIRestarts    = "apiserver-restarts" // duration: once, the API server of who holds the VIP restarts, and refuses for that long
-	Ghosts         = "ghosts"             // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
-	EtcdAlarm      = "etcd-alarm"         // VM id: its member raises NOSPACE once it votes, until that is disarmed
-	WrongTemplate  = "wrong-template"     // version of Talos that is in what is cloned, or name of an extension that is not; "": no extension at all
-	DHCPDrift      = "dhcp-drift"         // VM id: it comes up at another address than declared
-	ProxmoxMoods   = "proxmox-moods"      // how many requests fail with a lock timeout before one succeeds
-	StorageLock    = "storage-lock"       // how often the lock of a storage is not to be had in time for a disk that is to be made or moved
-	CloneFails     = "clone-fails"        // VM id: its clone task ends in an error
-	DiskStays      = "disk-stays"         // VM id: when it is removed, the lock of its disks' storage is not to be had, and they stay behind
-	InfisicalMoods = "infisical-moods"    // how many requests answer 429 or 500 before one succeeds
-	SecretMissing  = "secret-missing"     // name of a secret that Infisical does not hold
-	FluxNoSecret   = "flux-no-secret"     // the Git credentials are refused
+	WebhookLate     = "webhook-late"       // duration: the webhook's pod is Running, its port refuses, its endpoint is not ready
+	WebhookLies     = "webhook-lies"       // duration: the endpoint is ready, its port refuses
+	BootstrapNoop   = "bootstrap-noop"     // how many bootstrap calls are accepted and do nothing
+	TimeLate        = "time-late"          // duration: a machine's clock is in step only that long after its services start
+	BootstrapSlow   = "bootstrap-slow"     // duration: etcd takes that long to stop for a bootstrap
+	VIPFlaps        = "vip-flaps"          // duration: the VIP answers once, then not for that long
+	APIRestarts     = "apiserver-restarts" // duration: once, the API server of who holds the VIP restarts, and refuses for that long
+	KubeletRestarts = "kubelet-restarts"   // duration: once, the kubelet of the node where the first known program runs is away for that long
+	Ghosts          = "ghosts"             // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
+	EtcdAlarm       = "etcd-alarm"         // VM id: its member raises NOSPACE once it votes, until that is disarmed
+	WrongTemplate   = "wrong-template"     // version of Talos that is in what is cloned, or name of an extension that is not; "": no extension at all
+	DHCPDrift       = "dhcp-drift"         // VM id: it comes up at another address than declared
+	ProxmoxMoods    = "proxmox-moods"      // how many requests fail with a lock timeout before one succeeds
+	StorageLock     = "storage-lock"       // how often the lock of a storage is not to be had in time for a disk that is to be made or moved
+	CloneFails      = "clone-fails"        // VM id: its clone task ends in an error
+	DiskStays       = "disk-stays"         // VM id: when it is removed, the lock of its disks' storage is not to be had, and they stay behind
+	InfisicalMoods  = "infisical-moods"    // how many requests answer 429 or 500 before one succeeds
+	SecretMissing   = "secret-missing"     // name of a secret that Infisical does not hold
+	FluxNoSecret    = "flux-no-secret"     // the Git credentials are refused
 
 	SecretHidden      = "secret-hidden"      // name of a secret, or all: identities see that it is there, and may not read its value
 	InfisicalPaths    = "infisical-paths"    // glob of the paths that the roles of identities are bound to; "": ones that no cluster uses
@@ -170,7 +171,7 @@ const (
 // AllSecrets is the value of SecretHidden that hides all of them.
 const AllSecrets = "all"
 
-var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
+var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, KubeletRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
 	StorageLock, CloneFails, DiskStays, InfisicalMoods, SecretMissing, SecretHidden, InfisicalPaths, InfisicalApproval, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.

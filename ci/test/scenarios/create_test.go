@@ -30,7 +30,7 @@ func starts(kind, layer, name string) func(timeline.Event) bool {
 // TestAClusterIsCreatedThroughFaultsKeptAndDestroyed is a cluster's whole life.
 func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	w := newWorld(t, "homelab", "0.05")
-	w.on("webhook-late=4s", "proxmox-moods", "infisical-moods", "bootstrap-noop", "vip-flaps=3s")
+	w.on("webhook-late=4s", "proxmox-moods", "infisical-moods", "bootstrap-noop", "vip-flaps=3s", "kubelet-restarts=6s")
 
 	// From nothing.
 	create := w.start(w.live, nil, "create")
@@ -46,6 +46,7 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	w.heldUntilServed("engine", "external-secrets-webhook")
 	w.poolAtFirstTry()
 	w.heldThroughTheFlap()
+	w.lackedAKubelet()
 	w.cameUpWhileOthersWereMade()
 	w.pulledAhead()
 	w.hasExactlyItsVMs()
@@ -155,6 +156,17 @@ func (w *world) heldUntilServed(layer, service string) {
 			}
 		}
 	}
+}
+
+// lackedAKubelet fails the test unless the kubelet of a node was away while the layers were installed.
+func (w *world) lackedAKubelet() {
+	w.t.Helper()
+	found := regexp.MustCompile(`msg="a kubelet restarts" node=(\S+) for=(\S+)`).FindStringSubmatch(w.log())
+	if found == nil {
+		w.t.Error("no kubelet restarted")
+		return
+	}
+	tell.Observation(w.t, 0, "the kubelet of %s was away for %s", found[1], found[2])
 }
 
 // poolAtFirstTry fails the test unless the address pool was applied after the webhook's gate, once, without an error.

@@ -68,6 +68,8 @@ type Agent struct {
 	close   context.CancelFunc
 	running sync.WaitGroup
 
+	restarted sync.Once // a kubelet
+
 	mu      sync.Mutex
 	api     *api
 	joined  chan struct{} // closed and replaced with every change of api
@@ -254,7 +256,7 @@ func (a *Agent) gone(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if w := a.workers[uid]; w != nil {
-		w.cut()
+		w.forgotten()
 	}
 }
 

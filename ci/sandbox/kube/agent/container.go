@@ -93,9 +93,19 @@ func (c *container) sidecar() bool {
 func (c *container) pull(ctx context.Context) error {
 	a, pod := c.worker.agent, c.worker.object()
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
-		did, err := a.options.Pulled.Pull(ctx, c.worker.node.Name, c.spec.Image, func() {
+		if err := c.worker.node.kubelet.runs(ctx); err != nil {
+			return err
+		}
+		call, done := c.worker.node.kubelet.call(ctx)
+		did, err := a.options.Pulled.Pull(call, c.worker.node.Name, c.spec.Image, func() {
 			a.event(pod, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
 		})
+		cut := call.Err() != nil && ctx.Err() == nil
+		done()
+		if cut { // with its kubelet, which has forgotten that it waited
+			backoff = firstBackoff / 2
+			continue
+		}
 		if err == nil && did {
 			a.event(pod, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q", c.spec.Image))
 		}
@@ -179,6 +189,9 @@ func (c *container) pretend(ctx context.Context) {
 
 // once runs the process from its start to its end.
 func (c *container) once(ctx context.Context) (code int, err error) {
+	if err := c.worker.node.kubelet.runs(ctx); err != nil {
+		return 0, err
+	}
 	connected, err := c.worker.agent.connected(ctx)
 	if err != nil {
 		return 0, err
@@ -205,6 +218,7 @@ func (c *container) once(ctx context.Context) (code int, err error) {
 	now := time.Now()
 	c.set(func() { c.state, c.since, c.started, c.ready = runningSince(now), now, false, false })
 	c.worker.agent.event(pod, corev1.EventTypeNormal, "Started", "Started container "+c.spec.Name)
+	c.worker.agent.restart(c.worker.node)
 
 	probing, stop := context.WithCancel(ctx)
 	go c.probe(probing, running)

@@ -50,6 +50,9 @@ func (a *Agent) serveLogs(n *node) {
 
 // log sends what a container of the node has printed.
 func (a *Agent) log(n *node, w http.ResponseWriter, r *http.Request) {
+	if n.kubelet.isAway() {
+		panic(http.ErrAbortHandler) // nobody listens there
+	}
 	of := a.workerOf(n, r.PathValue("namespace"), r.PathValue("pod"))
 	if of == nil {
 		http.Error(w, "no such pod on node "+n.Name, http.StatusNotFound)

@@ -45,6 +45,7 @@ type Node struct {
 
 type node struct {
 	Node                       // labels and taints are guarded by the agent's mu
+	kubelet    *kubelet        // the program
 	boot       string          // differs with each power on, as /proc/sys/kernel/random/boot_id does
 	context    context.Context // ends with the power
 	cut        context.CancelFunc
@@ -66,10 +67,10 @@ func (a *Agent) NodeUp(n Node) {
 		}
 		return
 	}
-	up := &node{Node: n, boot: rand.Text()}
+	up := &node{Node: n, kubelet: newKubelet(), boot: rand.Text()}
 	up.context, up.cut = context.WithCancel(a.context)
 	a.nodes[n.Name] = up
-	a.running.Go(func() { a.kubelet(up) })
+	a.running.Go(func() { a.keepNode(up) })
 }
 
 // NodeDown cuts a node's power: its processes are gone when it returns. An API server that answers is told that the
@@ -105,8 +106,8 @@ func (a *Agent) NodeDown(name string) {
 	}
 }
 
-// kubelet registers the node, makes it ready, and keeps its lease.
-func (a *Agent) kubelet(n *node) {
+// keepNode registers the node, makes it ready, and keeps its lease.
+func (a *Agent) keepNode(n *node) {
 	ctx := n.context
 	if a.options.Profile.Sleep(ctx, a.options.Profile.Delays.Kubelet) != nil {
 		return
@@ -141,6 +142,9 @@ func (a *Agent) kubelet(n *node) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		if n.kubelet.runs(ctx) != nil {
+			return
 		}
 		// Reported again with every lease: while no API server answered, the node was given up.
 		a.persist(ctx, "renew the lease of", n, func(ctx context.Context, c *api) error {

@@ -128,6 +128,9 @@ func (c *container) pause(ctx context.Context, d time.Duration) error {
 
 // ask does what a kubelet does; commands inside the container, which has no other program, count as answered.
 func (c *container) ask(ctx context.Context, probe *corev1.Probe) error {
+	if err := c.worker.node.kubelet.runs(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, max(seconds(probe.TimeoutSeconds, 1), shortestTimeout))
 	defer cancel()
 	switch {

@@ -23,6 +23,9 @@ func (w *worker) report(ctx context.Context) {
 			return
 		case <-w.dirty:
 		}
+		if w.node.kubelet.runs(ctx) != nil {
+			return
+		}
 		connected, err := w.agent.connected(ctx)
 		if err != nil {
 			return

@@ -23,6 +23,9 @@ const (
 	defaultGrace = 30 * time.Second
 	// shortestGrace is what a scaled grace never falls below: processes end in real time.
 	shortestGrace = 2 * time.Second
+	// statusPeriod is how often a kubelet looks whether a status is still as it has reported it, which the controller manager changes where the
+	// node was not heard of for 50 s (syncPeriod and needsReconcile in pkg/kubelet/status/status_manager.go of Kubernetes v1.36).
+	statusPeriod = 10 * time.Second
 	// sandboxPause is the rest after a pod's network or folders could not be made.
 	sandboxPause = 2 * time.Second
 )
@@ -97,6 +100,18 @@ func (w *worker) update(pod *corev1.Pod) {
 		w.deleted = true
 		close(w.ending)
 	}
+	if conditionIsTrue(&pod.Status, corev1.PodReady) != !w.ready.IsZero() {
+		time.AfterFunc(w.agent.options.Profile.Scaled(statusPeriod), w.changed)
+	}
+}
+
+// forgotten ends the pod, of which the API server knows no more, as soon as the node's kubelet sees that.
+func (w *worker) forgotten() {
+	go func() {
+		if w.node.kubelet.runs(w.context) == nil {
+			w.cut()
+		}
+	}()
 }
 
 func (w *worker) changed() {
@@ -123,7 +138,9 @@ func (w *worker) run() {
 		go func() {
 			select {
 			case <-w.ending:
-				end()
+				if w.node.kubelet.runs(life) == nil {
+					end()
+				}
 			case <-life.Done():
 			}
 		}()
@@ -148,6 +165,9 @@ func (w *worker) run() {
 	case <-w.context.Done():
 		return
 	}
+	if w.node.kubelet.runs(w.context) != nil {
+		return
+	}
 	w.unmount()
 	stop()
 	reporting.Wait()
@@ -156,6 +176,9 @@ func (w *worker) run() {
 
 // prepare makes what all containers share. A missing secret or config map is waited for.
 func (w *worker) prepare(ctx context.Context) error {
+	if err := w.node.kubelet.runs(ctx); err != nil {
+		return err
+	}
 	if !w.object().Spec.HostNetwork && !w.agent.hasNetwork(w.node) {
 		return errNoNetwork
 	}
@@ -272,6 +295,9 @@ func (w *worker) refresh(ctx context.Context, running *sync.WaitGroup) {
 				return
 			}
 		case <-next.C:
+		}
+		if w.node.kubelet.runs(ctx) != nil {
+			return
 		}
 		next.Reset(w.agent.nextSync())
 		w.agent.mu.Lock()

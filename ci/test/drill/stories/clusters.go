@@ -13,7 +13,7 @@ const (
 	gitopscheck = "factory/gitopscheck"
 )
 
-// whole is a cluster's life through five faults, which belong to several stories.
+// whole is a cluster's life through six faults, which belong to several stories.
 const whole = "TestAClusterIsCreatedThroughFaultsKeptAndDestroyed"
 
 var clusters = []Story{
@@ -42,6 +42,8 @@ var clusters = []Story{
 	{"vip-flaps", "eight answers in a row before the gate opens", also(in(scenarios, whole), in(gates, "TestAnAddressThatAnswersOnceIsNotSteady"))},
 	{"apiserver-restarts", "the gate holds until the virtual IP is steady and the API server of each control plane answers", also(
 		in(scenarios, "TestTheGateHoldsUntilEachAPIServerAnswers"), in(gates, "TestTheAPIServerOfEachControlPlaneIsWaitedFor"))},
+	{"kubelet-restarts", "a kubelet that is away for a while is waited for, and what it runs is not started again", also(
+		in(scenarios, whole), in("sandbox/kube", "TestAKubeletThatRestartsLeavesContainersAloneAndDoesNothingElse"))},
 	{"ghosts", "a machine that remembers another cluster is named within the deadline",
 		also(in(scenarios, "TestAGhostIsNamedWithTheWayOut"), in(talos, "TestAGhostIsNamedWithinTheDeadline"))},
 	{"false-ghost", "an etcd that is slow or full is named for what it is; to destroy is no advice where data may be alive",
