@@ -17,6 +17,8 @@ const (
 	patienceAtMost = 6
 	// pullsTold is how many pulls are told by name.
 	pullsTold = 3
+	// nodesTold is the same of nodes that are not ready.
+	nodesTold = 2
 )
 
 // patience ends a wait when its timeout has gone by without an image that arrived or was begun with: over a slow way out five nodes
@@ -47,7 +49,7 @@ func (r *runner) patience(ctx context.Context, late func()) {
 			for _, one := range now.Going {
 				begun[one] = true
 			}
-			r.tellPulls(now)
+			r.tellBeside(now, r.notReady(ctx))
 		case <-deadline.C:
 			end := moved.Add(r.options.Timeout)
 			if most := r.started.Add(patienceAtMost * r.options.Timeout); end.After(most) {
@@ -63,13 +65,28 @@ func (r *runner) patience(ctx context.Context, late func()) {
 	}
 }
 
-// tellPulls has each condition that is waited for say what is being pulled, and what a registry does not give.
-func (r *runner) tellPulls(now kube.Pulls) {
-	var texts []string
+// notReady are the nodes that are not, where they can be asked for.
+func (r *runner) notReady(ctx context.Context) []string {
+	if r.options.NotReady == nil {
+		return nil
+	}
+	nodes, err := r.options.NotReady(ctx)
+	if err != nil {
+		return nil // the conditions say what is wrong with the API
+	}
+	return nodes
+}
+
+// tellBeside has each condition that is waited for say which nodes are not ready, what is being pulled, and what a registry does not give.
+func (r *runner) tellBeside(now kube.Pulls, notReady []string) {
+	texts := slices.Clone(notReady[:min(nodesTold, len(notReady))])
+	if more := len(notReady) - nodesTold; more > 0 {
+		texts[len(texts)-1] += fmt.Sprintf(" (and %d more)", more)
+	}
 	if len(now.Refused) > 0 {
 		texts = append(texts, "cannot pull "+now.Refused[0])
 		if more := len(now.Refused) - 1; more > 0 {
-			texts[0] += fmt.Sprintf(" (and %d more)", more)
+			texts[len(texts)-1] += fmt.Sprintf(" (and %d more)", more)
 		}
 	}
 	if len(now.Going) > 0 {
@@ -79,21 +96,21 @@ func (r *runner) tellPulls(now kube.Pulls) {
 		}
 	}
 	text := strings.Join(texts, "; ")
-	r.pullsMutex.Lock()
-	r.pulls = text
-	said := slices.Clone(r.onPulls)
-	r.pullsMutex.Unlock()
+	r.besideMutex.Lock()
+	r.beside = text
+	said := slices.Clone(r.onBeside)
+	r.besideMutex.Unlock()
 	for _, say := range said {
 		say()
 	}
 }
 
-// withPulls adds what is being pulled to what a condition sees.
-func (r *runner) withPulls(seen string) string {
-	r.pullsMutex.Lock()
-	defer r.pullsMutex.Unlock()
-	if seen == "" || r.pulls == "" {
-		return seen + r.pulls
+// withBeside adds that to what a condition sees.
+func (r *runner) withBeside(seen string) string {
+	r.besideMutex.Lock()
+	defer r.besideMutex.Unlock()
+	if seen == "" || r.beside == "" {
+		return seen + r.beside
 	}
-	return seen + "; " + r.pulls
+	return seen + "; " + r.beside
 }

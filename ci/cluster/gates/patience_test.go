@@ -91,3 +91,16 @@ func TestImagesKeepAWaitAliveForALimitedTime(t *testing.T) {
 		t.Errorf("got %T %v", err, err)
 	}
 }
+
+// A pod on a node that is not heard of does not come, whatever the condition that waits for it sees.
+func TestAWaitTellsWhichNodesAreNotReady(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	notReady := func(context.Context) ([]string, error) { return []string{"worker-1: Ready is Unknown", "b", "c"}, nil }
+	err := Wait(t.Context(), "storage", []Condition{{"the manager", kube.WaitFunc(func(ctx context.Context, report func(string)) error {
+		report("0 of 2 ready")
+		return never(ctx, report)
+	}), "logs"}}, Options{Timeout: timeout, Pulls: pullsOf(3), NotReady: notReady, PullsEvery: timeout / 10})
+	if want := "0 of 2 ready; worker-1: Ready is Unknown; b (and 1 more); pulling longhornio/longhorn-manager:v1.9.0 on worker-1"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // Condition is something that a cluster must show.
@@ -61,6 +62,8 @@ type Options struct {
 	// Pulls says which images the nodes pull; Run asks the cluster where this is nil. It is asked every PullsEvery, 10 s where that is 0.
 	Pulls      func(context.Context) (kube.Pulls, error)
 	PullsEvery time.Duration
+	// NotReady says which nodes are not, and is asked as often; nil where no condition has to be told what that means for it.
+	NotReady func(context.Context) ([]string, error)
 	// Events, which may be nil, is called from one goroutine at a time.
 	Events func(Event)
 }
@@ -77,6 +80,9 @@ func Run(ctx context.Context, gate string, env Env, options Options) error {
 	}
 	if options.Pulls == nil && env.Kube != nil && !env.LookOnly {
 		options.Pulls = env.Kube.Pulls
+	}
+	if options.NotReady == nil && env.Kube != nil && !env.LookOnly && gate != layers.Platform { // whose own condition it is
+		options.NotReady = env.Kube.NotReady
 	}
 	return Wait(ctx, gate, conditions, options)
 }
@@ -139,9 +145,9 @@ type runner struct {
 	options Options
 	mutex   sync.Mutex // of options.Events
 
-	pullsMutex sync.Mutex
-	pulls      string   // what is being pulled
-	onPulls    []func() // have the conditions say so
+	besideMutex sync.Mutex
+	beside      string   // what of the nodes explains a wait
+	onBeside    []func() // have the conditions say so
 }
 
 // wait waits for one condition. parent is the caller's context, waiting the one that also ends by deadline.
@@ -158,18 +164,18 @@ func (r *runner) wait(parent, waiting context.Context, condition Condition) erro
 	var seen, last string
 	ended := false
 	say := func() {
-		if now := shorten(r.withPulls(seen)); now != last && !ended {
+		if now := shorten(r.withBeside(seen)); now != last && !ended {
 			last = now
 			send(PhaseWaiting, now, nil)
 		}
 	}
-	r.pullsMutex.Lock()
-	r.onPulls = append(r.onPulls, func() {
+	r.besideMutex.Lock()
+	r.onBeside = append(r.onBeside, func() {
 		mutex.Lock()
 		defer mutex.Unlock()
 		say()
 	})
-	r.pullsMutex.Unlock()
+	r.besideMutex.Unlock()
 	err := condition.Wait(waiting, func(now string) {
 		mutex.Lock()
 		defer mutex.Unlock()
