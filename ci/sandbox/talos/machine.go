@@ -414,7 +414,7 @@ func (m *machine) node(conf *settings) Node {
 		Name: conf.hostname, VMID: m.vm.ID, Role: conf.role(), Address: m.address(conf), Cores: m.vm.Cores, MemoryMiB: m.vm.MemoryMiB,
 		KubernetesVersion: tag(conf.provider.Machine().Kubelet().Image()), TalosVersion: m.template.Talos,
 		NoCNI:  conf.provider.Cluster().Network().CNI().Name() == constants.NoneCNI,
-		Labels: conf.labels(), Taints: conf.taints(),
+		Shared: conf.sharedMounts(), Labels: conf.labels(), Taints: conf.taints(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/siderolabs/crypto/x509"
@@ -87,6 +88,17 @@ func (s *settings) labels() map[string]string {
 		labels[constants.LabelNodeRoleControlPlane] = ""
 	}
 	return labels
+}
+
+// sharedMounts are folders that the kubelet has from the machine so that each sees what is mounted below them.
+func (s *settings) sharedMounts() []string {
+	var folders []string
+	for _, mount := range s.provider.Machine().Kubelet().ExtraMounts() {
+		if slices.Contains(mount.Options, "rshared") && mount.Source == mount.Destination {
+			folders = append(folders, mount.Source)
+		}
+	}
+	return folders
 }
 
 // taints are what Talos gives the Node (node_taint_spec.go, beside it): "value:effect" by key.

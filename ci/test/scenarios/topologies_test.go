@@ -24,7 +24,7 @@ const described = "live/sandbox/cluster.yaml"
 // sections of the sandbox's description.
 const (
 	longhorn = "storage:\n  replicas: 2\n  dataPath: /var/lib/longhorn\n  storageClass: longhorn\n"
-	oneCopy  = "storage:\n  replicas: 1\n"
+	oneCopy  = "storage:\n  replicas: 1\n  dataPath: /var/lib/longhorn-data\n"
 )
 
 // alone leaves one control plane of the sandbox's nodes, with the storage that is written.

@@ -31,6 +31,10 @@ import (
 // ofNode begins the error of one node's configuration.
 const ofNode = "machine configuration of "
 
+// longhornFolder is what the pods of Longhorn's chart mount from the node, sharing mounts in both directions, wherever the data is
+// (chart/templates/daemonset-sa.yaml of longhorn/longhorn).
+const longhornFolder = "/var/lib/longhorn"
+
 const (
 	kubernetesPort = 6443
 	installDisk    = "/dev/sda" // a VM's first disk on virtio-scsi
@@ -160,10 +164,14 @@ func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
 	if v1.ClusterConfig.EtcdConfig != nil {
 		v1.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = subnets
 	}
-	if path := c.Storage.DataPath; path != "" {
-		v1.MachineConfig.MachineKubelet.KubeletExtraMounts = []v1alpha1.ExtraMount{{
-			Destination: path, Source: path, Type: "bind", Options: []string{"bind", "rshared", "rw"},
-		}}
+	folders := []string{longhornFolder} // without storage, too, which a cluster can get later
+	if path := c.Storage.DataPath; path != "" && path != longhornFolder {
+		folders = append(folders, path)
+	}
+	for _, folder := range folders {
+		v1.MachineConfig.MachineKubelet.KubeletExtraMounts = append(v1.MachineConfig.MachineKubelet.KubeletExtraMounts, v1alpha1.ExtraMount{
+			Destination: folder, Source: folder, Type: "bind", Options: []string{"bind", "rshared", "rw"},
+		})
 	}
 	if node.Role == description.RoleControlPlane {
 		for _, manifest := range c.Kubernetes.CNIManifests {

@@ -169,8 +169,8 @@ func TestFurtherDisksAreVolumes(t *testing.T) {
 		if encrypted := volumes[0].Encryption() != nil; encrypted != (encryption == description.EncryptionNodeID) {
 			t.Errorf("with %s, the volume is encrypted: %t", encryption, encrypted)
 		}
-		if mount := config.Machine().Kubelet().ExtraMounts(); len(mount) != 1 || mount[0].Destination != "/var/mnt/longhorn" {
-			t.Errorf("the kubelet has %v", mount)
+		if mount := config.Machine().Kubelet().ExtraMounts(); len(mount) != 2 || mount[0].Destination != "/var/lib/longhorn" || mount[1].Destination != "/var/mnt/longhorn" {
+			t.Errorf("the kubelet has %v, and Longhorn's pods mount its own folder wherever its data is", mount)
 		}
 	}
 }

@@ -21,10 +21,16 @@ const restartLasts = 10 * time.Second
 type kubelet struct {
 	mu   sync.Mutex
 	away chan struct{} // closed when it is back; nil while it runs
-	gone chan struct{} // closed when it goes
+	gone chan struct{} // closed when it goes; nil where nobody has asked
 }
 
-func newKubelet() *kubelet { return &kubelet{gone: make(chan struct{})} }
+// goes is what is closed when the kubelet goes; mu is held.
+func (k *kubelet) goes() chan struct{} {
+	if k.gone == nil {
+		k.gone = make(chan struct{})
+	}
+	return k.gone
+}
 
 // stop has the kubelet away until the function that it gives is called.
 func (k *kubelet) stop() (start func()) {
@@ -32,11 +38,11 @@ func (k *kubelet) stop() (start func()) {
 	defer k.mu.Unlock()
 	back := make(chan struct{})
 	k.away = back
-	close(k.gone)
+	close(k.goes())
 	return func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.away, k.gone = nil, make(chan struct{})
+		k.away, k.gone = nil, nil
 		close(back)
 	}
 }
@@ -67,7 +73,7 @@ func (k *kubelet) isAway() bool {
 // call is a context that also ends when the kubelet goes, as what it has asked others for does.
 func (k *kubelet) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	k.mu.Lock()
-	gone := k.gone
+	gone := k.goes()
 	k.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

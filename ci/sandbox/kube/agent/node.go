@@ -36,7 +36,8 @@ const (
 type Node struct {
 	Name    string
 	Address netip.Addr
-	NoCNI   bool // it is Ready only once a pod on it has brought a network for pods
+	NoCNI   bool     // it is Ready only once a pod on it has brought a network for pods
+	Shared  []string // folders, whose mounts its pods and the node may share
 	// Labels and Taints are those that Talos gives it; a taint is "value:effect" by its key.
 	Labels, Taints map[string]string
 	Cores          int
@@ -44,8 +45,8 @@ type Node struct {
 }
 
 type node struct {
-	Node                       // labels and taints are guarded by the agent's mu
-	kubelet    *kubelet        // the program
+	Node                       // shared folders, labels and taints are guarded by the agent's mu
+	kubelet    kubelet         // the program
 	boot       string          // differs with each power on, as /proc/sys/kernel/random/boot_id does
 	context    context.Context // ends with the power
 	cut        context.CancelFunc
@@ -61,13 +62,14 @@ func (a *Agent) NodeUp(n Node) {
 		return
 	}
 	if up := a.nodes[n.Name]; up != nil {
+		up.Shared = n.Shared
 		if !maps.Equal(up.Labels, n.Labels) || !maps.Equal(up.Taints, n.Taints) {
 			up.Labels, up.Taints = n.Labels, n.Taints
 			a.running.Go(func() { a.mark(up) })
 		}
 		return
 	}
-	up := &node{Node: n, kubelet: newKubelet(), boot: rand.Text()}
+	up := &node{Node: n, boot: rand.Text()}
 	up.context, up.cut = context.WithCancel(a.context)
 	a.nodes[n.Name] = up
 	a.running.Go(func() { a.keepNode(up) })

@@ -257,7 +257,7 @@ func (w *worker) runContainers(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, c := range w.containers {
-		if c.pull(ctx) != nil {
+		if c.pull(ctx) != nil || c.create(ctx) != nil {
 			break
 		}
 		if !c.init || c.sidecar() {

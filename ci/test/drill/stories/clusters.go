@@ -44,6 +44,9 @@ var clusters = []Story{
 		in(scenarios, "TestTheGateHoldsUntilEachAPIServerAnswers"), in(gates, "TestTheAPIServerOfEachControlPlaneIsWaitedFor"))},
 	{"kubelet-restarts", "a kubelet that is away for a while is waited for, and what it runs is not started again", also(
 		in(scenarios, whole), in("sandbox/kube", "TestAKubeletThatRestartsLeavesContainersAloneAndDoesNothingElse"))},
+	{"extra-mounts", "machines share Longhorn's folder with its pods wherever its data is, and before they have storage", also(
+		in(scenarios, "TestOneMachineIsAClusterWithoutStorage"), in("cluster/talos/machineconfig", "TestFurtherDisksAreVolumes"),
+		in("sandbox/kube", "TestAPodSharesMountsOfNoFolderThatItsMachineDoesNotShare"))},
 	{"ghosts", "a machine that remembers another cluster is named within the deadline",
 		also(in(scenarios, "TestAGhostIsNamedWithTheWayOut"), in(talos, "TestAGhostIsNamedWithinTheDeadline"))},
 	{"false-ghost", "an etcd that is slow or full is named for what it is; to destroy is no advice where data may be alive",
