@@ -94,6 +94,11 @@ test-s3: castle ## Try the states in a real store that speaks S3 (versitygw), wh
 setup-talos: castle ## Build what real Talos nodes are made of, once: ten minutes on two cores; with KUBERNETES=1 twice that; CREATE=1 adds what a create needs
 	@scripts/setup-talos.sh $(castle) $(cache) $(if $(CREATE),create,$(if $(KUBERNETES),kubernetes))
 
+.PHONY: check-longhorn
+check-longhorn: castle ## Apply Longhorn's real chart, a folder CHART=, with castle's values to a real API server
+	@CASTLE_REQUIRE_ALL=1 CASTLE=$(castle) CASTLE_CACHE=$(cache) LONGHORN_CHART=$(abspath $(CHART)) \
+		go test -count=1 -tags longhornchart -run TestTheRealChartOfLonghornIsApplied -v ./ci/cluster/layers
+
 .PHONY: drill-talos
 drill-talos: castle ## What machines that run Talos do, on real nodes, by the tests that the simulator passes; KUBERNETES=1 brings a real Kubernetes up on them, CREATE=1 is a whole create; root and Linux
 	@scripts/drill-talos.sh $(castle) $(cache) $(if $(CREATE),create,$(if $(KUBERNETES),kubernetes))

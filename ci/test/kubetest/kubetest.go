@@ -218,6 +218,7 @@ func (s *Server) newAPI(program string) *process {
 		"--client-ca-file="+s.pki.file("ca.crt"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+s.pki.file("server.key"), "--service-account-signing-key-file="+s.pki.file("server.key"),
+		"--allow-privileged=true", // as Talos has it, for what mounts disks
 		"--service-cluster-ip-range=10.96.0.0/24",
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
 		"--cert-dir="+s.folder, "--v=0")
