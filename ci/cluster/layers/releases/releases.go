@@ -29,7 +29,14 @@ type Record struct {
 // "uninstalling" because an upgrade finds no deployed revision then.
 var unfinished = []string{"pending-install", "pending-upgrade", "pending-rollback", "uninstalling"}
 
-// Free removes the newest records of a release as long as they are unfinished, and returns them. The objects that the
+const failed = "failed"
+
+// finished are the statuses of revisions that were deployed once.
+var finished = []string{"deployed", "superseded"}
+
+// Free removes the newest records of a release as long as they are unfinished, and returns them; those of a release that was never deployed go
+// when they failed, too, so that it is installed anew. An upgrade of it would run the chart's hooks for one, and the job that Longhorn's chart
+// begins an upgrade with needs what only an installation makes (templates/preupgrade-job.yaml of v1.11). The objects that the
 // operation made stay, and the next one takes them up by the owner that Helm wrote on them; the last finished revision, where
 // there is one, is what it starts from.
 func Free(ctx context.Context, client *kube.Client, release layers.Release) ([]Record, error) {
@@ -44,10 +51,11 @@ func Free(ctx context.Context, client *kube.Client, release layers.Release) ([]R
 		return nil, fmt.Errorf("list the records of Helm release %s in %s: %w", release.Name, release.Namespace, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Secret) int { return record(&b).Revision - record(&a).Revision })
+	deployed := slices.ContainsFunc(list.Items, func(secret corev1.Secret) bool { return slices.Contains(finished, record(&secret).Status) })
 	var freed []Record
 	for _, secret := range list.Items {
 		record := record(&secret)
-		if !slices.Contains(unfinished, record.Status) {
+		if !slices.Contains(unfinished, record.Status) && (record.Status != failed || deployed) {
 			break
 		}
 		unchanged := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion}}

@@ -61,7 +61,9 @@ func TestWhatAnInterruptedRunLeftUnfinishedIsRemovedAndNothingElse(t *testing.T)
 	cases := map[string]struct{ history, freed, left []string }{
 		"never-installed": {},
 		"in-order":        {[]string{"superseded", "deployed"}, nil, []string{"1 superseded", "2 deployed"}},
-		"failed":          {[]string{"failed"}, nil, []string{"1 failed"}},
+		"never-deployed":  {[]string{"failed"}, []string{"1 failed"}, nil},
+		"tried-twice":     {[]string{"failed", "failed", "pending-upgrade"}, []string{"3 pending-upgrade", "2 failed", "1 failed"}, nil},
+		"failed":          {[]string{"deployed", "failed"}, nil, []string{"1 deployed", "2 failed"}},
 		"first":           {[]string{"pending-install"}, []string{"1 pending-install"}, nil},
 		"upgrade":         {[]string{"deployed", "pending-upgrade"}, []string{"2 pending-upgrade"}, []string{"1 deployed"}},
 		"at-its-end":      {[]string{"superseded", "pending-upgrade"}, []string{"2 pending-upgrade"}, []string{"1 superseded"}},
