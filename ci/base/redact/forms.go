@@ -184,9 +184,9 @@ func lowerPercent(escaped string) string {
 // three; the characters at both ends then hold bits of its neighbours and are left out.
 func inBase64(value string) []string {
 	var list []string
-	padded := append(make([]byte, 2), value...)
+	longest := append(make([]byte, 2), value...)
 	for before := range 3 {
-		padded := padded[2-before:]
+		padded := longest[2-before:]
 		first := (before*8 + 5) / 6
 		last := len(padded) * 8 / 6
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {

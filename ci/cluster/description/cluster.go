@@ -240,6 +240,10 @@ type LoadBalancer struct {
 	Pool []string `json:"pool"`
 }
 
+// LonghornFolder is where Longhorn keeps its data unless it is told otherwise, and what the pods of its chart mount from the node in any case,
+// sharing mounts in both directions (chart/templates/daemonset-sa.yaml of longhorn/longhorn).
+const LonghornFolder = "/var/lib/longhorn"
+
 // Storage configures Longhorn, or in the sandbox the chart that stands in for it.
 type Storage struct {
 	// Copies of each volume, at most as many as there are workers, or control planes where there is no worker.

@@ -113,7 +113,7 @@ var facts = strictyaml.Facts{
 
 	"storage":              {Instead: none},
 	"storage.replicas":     {Least: 1, Hint: "write how many nodes keep a copy of each volume, such as 2"},
-	"storage.dataPath":     {Form: regexp.MustCompile(`^/var/`), Default: "/var/lib/longhorn"},
+	"storage.dataPath":     {Form: regexp.MustCompile(`^/var/`), Default: LonghornFolder},
 	"storage.storageClass": {Form: label, Default: "longhorn"},
 
 	"gitops.url":    {Form: regexp.MustCompile(`^https://[^@]+$`)},

@@ -78,11 +78,13 @@ func Run(ctx context.Context, gate string, env Env, options Options) error {
 	if err != nil {
 		return err
 	}
-	if options.Pulls == nil && env.Kube != nil && !env.LookOnly {
-		options.Pulls = env.Kube.Pulls
-	}
-	if options.NotReady == nil && env.Kube != nil && !env.LookOnly && gate != layers.Platform { // whose own condition it is
-		options.NotReady = env.Kube.NotReady
+	if env.Kube != nil && !env.LookOnly {
+		if options.Pulls == nil {
+			options.Pulls = env.Kube.Pulls
+		}
+		if options.NotReady == nil && gate != layers.Platform { // whose own condition it is
+			options.NotReady = env.Kube.NotReady
+		}
 	}
 	return Wait(ctx, gate, conditions, options)
 }

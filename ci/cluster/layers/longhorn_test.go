@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/test/kubetest"
 )
 
@@ -52,17 +54,14 @@ func TestTheRealChartOfLonghornIsApplied(t *testing.T) {
 	}
 	// What castle pulls ahead is what the managers are told to use.
 	command := strings.Join(manager.Spec.Template.Spec.Containers[0].Command, " ")
-	pulled, err := os.ReadFile(filepath.Join(terragrunt, "charts.yaml"))
+	all, err := charts.Charts(terragrunt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, ours, _ := strings.Cut(string(pulled), "\n  longhorn:\n")
-	ours, _, _ = strings.Cut(ours, "\n  longhorn-sandbox:\n")
-	for line := range strings.Lines(ours) {
-		if _, image, is := strings.Cut(line, `image: "`); is {
-			if image, _, _ = strings.Cut(image, `"`); !strings.Contains(command+manager.Spec.Template.Spec.Containers[0].Image, image) {
-				t.Errorf("%s is pulled ahead, and the chart says %s", image, command)
-			}
+	ours := slices.IndexFunc(all, func(c charts.Chart) bool { return c.Name == repositoryOnly })
+	for _, image := range all[ours].Images {
+		if !strings.Contains(command+manager.Spec.Template.Spec.Containers[0].Image, image.Name) {
+			t.Errorf("%s is pulled ahead, and the chart says %s", image.Name, command)
 		}
 	}
 	// The one folder whose mounts it shares with the machine is one that machines share.
@@ -71,7 +70,7 @@ func TestTheRealChartOfLonghornIsApplied(t *testing.T) {
 			continue
 		}
 		at := slices.IndexFunc(manager.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if path := manager.Spec.Template.Spec.Volumes[at].HostPath.Path; filepath.Clean(path) != "/var/lib/longhorn" {
+		if path := manager.Spec.Template.Spec.Volumes[at].HostPath.Path; filepath.Clean(path) != description.LonghornFolder {
 			t.Errorf("it shares mounts of %s", path)
 		}
 	}

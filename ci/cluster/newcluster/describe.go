@@ -44,7 +44,7 @@ func (o *Options) describe(others []*description.Cluster) (c *description.Cluste
 		PodSubnet: apart(o.network.Subnet, "10.244.0.0/16", "172.20.0.0/16"), ServiceSubnet: apart(o.network.Subnet, "10.96.0.0/16", "172.21.0.0/16"),
 	}
 	if len(extensions) > 0 {
-		c.Storage = description.Storage{Replicas: max(1, min(2, o.Workers)), DataPath: "/var/lib/longhorn", StorageClass: "longhorn"}
+		c.Storage = description.Storage{Replicas: max(1, min(2, o.Workers)), DataPath: description.LonghornFolder, StorageClass: "longhorn"}
 	}
 	c.GitOps.Branch, c.GitOps.Path = cmp.Or(o.Branch, c.GitOps.Branch, "main"), "clusters/"+o.Name
 	c.Secrets.SOPS = []string{secretsFile}

@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // object is one of a release.
@@ -31,7 +33,7 @@ type edit struct {
 type treatment struct {
 	edits []edit
 	// definedFirst is the release whose CRDs are served before the rest of it is sent; nil where Helm's order does.
-	definedFirst *release
+	definedFirst *layers.Release
 }
 
 // treatments are by chart.
@@ -68,7 +70,7 @@ func Run(ctx context.Context, chart string, cluster Cluster, in io.Reader, out i
 		}
 	}
 	if treatment.definedFirst != nil {
-		if err := treatment.definedFirst.define(ctx, cluster, documents); err != nil {
+		if err := define(ctx, cluster, *treatment.definedFirst, documents); err != nil {
 			return fmt.Errorf("have the kinds of %s served: %w", chart, err)
 		}
 	}
@@ -82,17 +84,9 @@ func Run(ctx context.Context, chart string, cluster Cluster, in io.Reader, out i
 
 // run reads the documents of the edit's kinds and writes them anew.
 func (e edit) run(ctx context.Context, cluster Cluster, documents [][]byte) error {
-	var places []int
-	var objects []object
-	for i, document := range documents {
-		if !slices.Contains(e.kinds, kindOf(document)) {
-			continue
-		}
-		o := object(&unstructured.Unstructured{})
-		if err := yaml.Unmarshal(document, &o.Object); err != nil {
-			return fmt.Errorf("read a %s: %w", kindOf(document), err)
-		}
-		places, objects = append(places, i), append(objects, o)
+	places, objects, err := parse(documents, e.kinds...)
+	if err != nil {
+		return err
 	}
 	if err := e.apply(ctx, cluster, objects); err != nil {
 		return err
@@ -105,6 +99,21 @@ func (e edit) run(ctx context.Context, cluster Cluster, documents [][]byte) erro
 		documents[place] = changed
 	}
 	return nil
+}
+
+// parse reads the documents of some kinds, and tells where they stand among the others.
+func parse(documents [][]byte, kinds ...string) (places []int, objects []object, err error) {
+	for i, document := range documents {
+		if !slices.Contains(kinds, kindOf(document)) {
+			continue
+		}
+		o := object(&unstructured.Unstructured{})
+		if err := yaml.Unmarshal(document, &o.Object); err != nil {
+			return nil, nil, fmt.Errorf("read a %s: %w", kindOf(document), err)
+		}
+		places, objects = append(places, i), append(objects, o)
+	}
+	return places, objects, nil
 }
 
 // split takes a stream of YAML documents apart.

@@ -31,10 +31,6 @@ import (
 // ofNode begins the error of one node's configuration.
 const ofNode = "machine configuration of "
 
-// longhornFolder is what the pods of Longhorn's chart mount from the node, sharing mounts in both directions, wherever the data is
-// (chart/templates/daemonset-sa.yaml of longhorn/longhorn).
-const longhornFolder = "/var/lib/longhorn"
-
 const (
 	kubernetesPort = 6443
 	installDisk    = "/dev/sda" // a VM's first disk on virtio-scsi
@@ -164,8 +160,8 @@ func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
 	if v1.ClusterConfig.EtcdConfig != nil {
 		v1.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = subnets
 	}
-	folders := []string{longhornFolder} // without storage, too, which a cluster can get later
-	if path := c.Storage.DataPath; path != "" && path != longhornFolder {
+	folders := []string{description.LonghornFolder} // without storage, too, which a cluster can get later
+	if path := c.Storage.DataPath; path != "" && path != description.LonghornFolder {
 		folders = append(folders, path)
 	}
 	for _, folder := range folders {
