@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
@@ -17,6 +19,9 @@ const (
 	// clonesAtOnce is how many clones of one template the proving ground's storage makes at once; ci/sandbox/proxmox says the same.
 	clonesAtOnce = 2
 )
+
+// flannelImage is the network's that Talos brings.
+const flannelImage = "ghcr.io/siderolabs/flannel"
 
 // delays is how long the delays of a world alone take, along the path that nothing can shorten: what `create` would take if
 // its own work and all that is real took no time. All times are since the start.
@@ -85,11 +90,11 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 	}
 	// Talos is configured as soon as its VM is made. The control plane that runs first is bootstrapped; the others
 	// join it, one after the other.
-	var workers, controlPlanes []time.Duration // when they run
+	var workers, controlPlanes []time.Duration // when they run, and have etcd's image
 	for i, node := range nodes {
 		runs := made[i] + d.Boot + d.Configure
 		if node.Role == description.RoleControlPlane {
-			controlPlanes = append(controlPlanes, runs)
+			controlPlanes = append(controlPlanes, runs+d.Pull(constants.EtcdImage))
 		} else {
 			workers = append(workers, runs)
 		}
@@ -101,12 +106,14 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 	for _, runs := range controlPlanes[1:] {
 		quorum = max(quorum, runs) + d.EtcdJoin + d.EtcdPromote
 	}
-	api := leader + d.ControlPlane
+	serves := d.Pull(constants.KubernetesAPIServerImage) + d.ControlPlane
+	api := leader + serves
 	firstWorker, lastWorker = workers[0], workers[len(workers)-1]
-	// From the running node to its registration, in both simulators, and from there to Ready.
-	nodesReady := max(api, lastWorker, controlPlanes[len(controlPlanes)-1]) + 3*d.Kubelet
+	// From the running node to its registration, in both simulators, and from there to Ready, for which flannel's image has to come.
+	lastRuns := max(lastWorker, controlPlanes[len(controlPlanes)-1]-d.Pull(constants.EtcdImage))
+	nodesReady := max(api, lastRuns+d.Pull(constants.KubeletImage)) + 3*d.Kubelet + d.Pull(flannelImage)
 	// Each API server has to serve, that of the last voter, too.
-	return max(quorum+d.ControlPlane, leader+d.VIP, nodesReady), firstWorker, lastWorker
+	return max(quorum+serves, leader+d.VIP, nodesReady), firstWorker, lastWorker
 }
 
 // soonest is the index of the earliest time.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -298,11 +299,15 @@ func (w *world) pull(how func(ctx context.Context, image string) error) {
 	w.pulls = how
 }
 
-// images are what a node has pulled.
+// images are what a node has pulled beside what Talos runs by itself.
 func (w *world) images(node string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.local[node])
+	return slices.DeleteFunc(slices.Clone(w.local[node]), talosRuns)
+}
+
+func talosRuns(image string) bool {
+	return strings.HasPrefix(image, "ghcr.io/siderolabs/") || strings.HasPrefix(image, "registry.k8s.io/")
 }
 
 func (w *world) VIP(_ netip.Addr, holder *sandbox.Node) {

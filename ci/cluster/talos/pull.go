@@ -31,3 +31,17 @@ func (a *Access) Pull(ctx context.Context, name, image string) error {
 		}
 	}
 }
+
+// AwaitEtcd returns once the etcd of a control plane has its image, and with it data: from then on what else is pulled keeps no cluster from being
+// founded.
+func (a *Access) AwaitEtcd(ctx context.Context) error {
+	for {
+		views := observe(a.controlPlanes(), func(n *node) view { return n.etcd(ctx, false) })
+		if slices.ContainsFunc(views, func(v view) bool { return v.err == nil && v.data == dataFull }) {
+			return nil
+		}
+		if err := pause(ctx, a.options.Poll); err != nil {
+			return err
+		}
+	}
+}

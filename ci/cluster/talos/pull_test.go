@@ -11,6 +11,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"tazlab.net/castle/ci/cluster/talos"
 )
 
 const speaker = "quay.io/metallb/speaker:v0.15.2"
@@ -28,7 +30,7 @@ func TestANodePullsAnImageForItsPods(t *testing.T) {
 			t.Errorf("%s has %q", node, got)
 		}
 	}
-	if got := w.images("sandbox-worker-2"); got != nil {
+	if got := w.images("sandbox-worker-2"); len(got) != 0 {
 		t.Errorf("a node that nobody asked has %q", got)
 	}
 	if err := access.Pull(context.Background(), "elsewhere", speaker); err == nil || !strings.Contains(err.Error(), "no node elsewhere") {
@@ -82,7 +84,10 @@ func TestAPullEndsWithItsCaller(t *testing.T) {
 	w.mustCreate()
 	ctx, leave := context.WithCancel(context.Background())
 	given := make(chan error, 1)
-	w.pull(func(pull context.Context, _ string) error {
+	w.pull(func(pull context.Context, image string) error {
+		if image != speaker {
+			return nil
+		}
 		leave()
 		<-pull.Done()
 		given <- pull.Err()
@@ -94,7 +99,38 @@ func TestAPullEndsWithItsCaller(t *testing.T) {
 	if err := <-given; !errors.Is(err, context.Canceled) {
 		t.Errorf("the machine ended it with %v", err)
 	}
-	if got := w.images("sandbox-worker-1"); got != nil {
+	if got := w.images("sandbox-worker-1"); len(got) != 0 {
 		t.Errorf("the node has %q", got)
+	}
+}
+
+func TestTheFirstEtcdIsAwaitedUntilItsImageIsThere(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	comes := make(chan struct{})
+	w.pull(func(ctx context.Context, image string) error {
+		if !strings.Contains(image, "etcd") {
+			return nil
+		}
+		select {
+		case <-comes:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+	w.powerOn()
+	up := make(chan error, 1)
+	go func() { _, err := talos.Up(t.Context(), w.cluster, w.bundle, w.options()); up <- err }()
+	access := w.dial()
+	short, leave := context.WithTimeout(t.Context(), 2*time.Second)
+	defer leave()
+	if err := access.AwaitEtcd(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without its image: %v", err)
+	}
+	close(comes)
+	if err := access.AwaitEtcd(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-up; err != nil {
+		t.Error(err)
 	}
 }

@@ -98,9 +98,17 @@ func TestAnImageThatIsPulledSlowlyIsNoGhost(t *testing.T) {
 		"it lasts": {deadline: 4 * time.Second, want: "last seen: pulling etcd"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := homelab(t, 0)
-			p.Scale, p.Delays = 1, profile.Delays{Bootstrap: 6 * time.Second} // longer than EtcdDeadline
-			w := newWorld(t, p)
+			w := newWorld(t, homelab(t, 0))
+			w.pull(func(ctx context.Context, image string) error {
+				if !strings.Contains(image, "etcd") {
+					return nil
+				}
+				select {
+				case <-time.After(6 * time.Second): // longer than EtcdDeadline
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			})
 			w.powerOn()
 			options := w.options()
 			options.PullDeadline = c.deadline

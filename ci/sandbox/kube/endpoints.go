@@ -91,7 +91,7 @@ func publishDNS(ctx context.Context, client kubernetes.Interface, address string
 	}
 	_, err := services.Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS"}},
-		Spec: corev1.ServiceSpec{ClusterIP: address, Ports: []corev1.ServicePort{
+		Spec: corev1.ServiceSpec{ClusterIP: address, Selector: map[string]string{"k8s-app": "kube-dns"}, Ports: []corev1.ServicePort{
 			{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(53)},
 			{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(53)},
 		}},

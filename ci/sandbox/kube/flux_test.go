@@ -122,6 +122,7 @@ func TestTheRealFluxAppliesWhatGitHolds(t *testing.T) {
 		ImageHelmController: found["helm-controller"],
 	}, quick(t, nil))
 	client := w.start()
+	w.coreDNS(client) // one controller asks the other by its name
 	commit := serveGit(w)
 	first := commit("1")
 	installFlux(w, found)

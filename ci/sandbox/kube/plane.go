@@ -292,12 +292,7 @@ func (p *Plane) prepare(config Config) error {
 		},
 		Holds: nodes.Holds, Serves: p.options.WebhookServes, Log: p.log(),
 	})
-	dns, err := services.ServeDNS(proxy, netip.AddrPortFrom(config.dns(), 53), config.domain())
-	if err != nil {
-		proxy.Close()
-		nodes.Close()
-		return err
-	}
+	dns := services.ServeDNS(proxy, netip.AddrPortFrom(config.dns(), 53), config.domain())
 	p.network, p.agent, p.proxy, p.dns, p.storage = network, nodes, proxy, dns, storage
 	for _, n := range p.nodes {
 		nodes.NodeUp(n)

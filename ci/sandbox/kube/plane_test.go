@@ -248,6 +248,17 @@ func deployment(name, image string, replicas int32) *appsv1.Deployment {
 	}
 }
 
+// coreDNS has pods of the cluster's DNS, which Talos brings.
+func (w *world) coreDNS(client kubernetes.Interface) {
+	w.t.Helper()
+	pods, labels := deployment("coredns", "coredns:1", 2), map[string]string{"k8s-app": "kube-dns"}
+	pods.Spec.Selector.MatchLabels, pods.Spec.Template.Labels = labels, labels
+	if _, err := client.AppsV1().Deployments(metav1.NamespaceSystem).Create(w.t.Context(), pods, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.available(client, metav1.NamespaceSystem, "coredns", 30*time.Second)
+}
+
 func quick(t *testing.T, faults profile.Faults) profile.Profile {
 	t.Helper()
 	p, err := profile.New(profile.NameHomelab, 0.02, faults)

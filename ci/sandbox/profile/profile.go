@@ -31,14 +31,14 @@ type Delays struct {
 	Configure        time.Duration // from an applied configuration to the configured Talos API, where the disk has Talos already
 	Install          time.Duration // from an applied configuration to the reboot, where it has not
 	Reboot           time.Duration // from the reboot to the configured Talos API
-	Bootstrap        time.Duration // from the bootstrap call to the first healthy etcd member
-	EtcdJoin         time.Duration // from etcd's start on a further control plane to a learner, of which etcd lets in one at a time
+	Bootstrap        time.Duration // from the bootstrap call, and etcd's image, to the first healthy etcd member
+	EtcdJoin         time.Duration // from etcd's image on a further control plane to a learner, of which etcd lets in one at a time
 	EtcdPromote      time.Duration // from there to a voter: Talos's first try, when the learner cannot be one yet, takes 30 s, and the next comes 15 s later
 	EtcdHealth       time.Duration // from there until etcd's health check has looked again
 	EtcdSettles      time.Duration // from a member's start until etcd counts it where members are changed: the HealthInterval of etcd 3.6
 	EtcdLeave        time.Duration // from a member's removal until its etcd has stopped and its data is gone
 	EtcdLeaveAgain   time.Duration // until a machine that etcd does not let go yet tries again
-	ControlPlane     time.Duration // from etcd's quorum to static pods running, before the API server's own start
+	ControlPlane     time.Duration // from etcd's quorum, and the images of static pods, to these running, before the API server's own start
 	VIP              time.Duration // from quorum, or the end of a holder, to the address being held
 	VIPLease         time.Duration // until a holder whose power was cut has lost the address in etcd
 	Kubelet          time.Duration // from the running node to its registration, and to Ready
@@ -73,15 +73,16 @@ func Homelab() Delays {
 		VMClone: 15 * time.Second, VMConfig: time.Second, VMStart: 2 * time.Second,
 		VMStop: 3 * time.Second, VMDelete: 4 * time.Second,
 		Boot: 18 * time.Second, Configure: 8 * time.Second, Install: 28 * time.Second, Reboot: 22 * time.Second,
-		Bootstrap: 8 * time.Second, EtcdJoin: 3 * time.Second, EtcdPromote: 45 * time.Second, EtcdHealth: 20 * time.Second,
+		Bootstrap: 2 * time.Second, EtcdJoin: 3 * time.Second, EtcdPromote: 45 * time.Second, EtcdHealth: 20 * time.Second,
 		EtcdSettles: 5 * time.Second, EtcdLeave: 7 * time.Second, EtcdLeaveAgain: 10 * time.Second,
-		ControlPlane: 8 * time.Second, VIP: 3 * time.Second, VIPLease: 60 * time.Second,
+		ControlPlane: 2 * time.Second, VIP: 3 * time.Second, VIPLease: 60 * time.Second,
 		Kubelet: 2 * time.Second,
 		Images: []Image{
 			{"external-secrets", 22 * time.Second},
 			{"metallb", 20 * time.Second},
 			{"longhorn-", 75 * time.Second},
 			{"fluxcd", 28 * time.Second},
+			{"siderolabs/kubelet", 12 * time.Second},
 			{"/pause:", 0}, // containerd runs it in each pod
 		},
 		ImagePull:     6 * time.Second,

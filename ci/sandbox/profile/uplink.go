@@ -20,7 +20,8 @@ var mebibytes = []struct {
 	{"metallb/speaker", 50}, {"metallb/controller", 30}, {"frr", 55},
 	{"external-secrets", 75}, {"helm-controller", 40}, {"kustomize-controller", 45}, {"source-controller", 50}, {"notification-controller", 25},
 	{"/pause:", 0}, // containerd runs it in each pod
-	{"etcd", 22}, {"kube-apiserver", 28}, {"kubelet", 105},
+	{"etcd", 22}, {"kube-apiserver", 28}, {"kube-controller-manager", 25}, {"kube-scheduler", 20}, {"siderolabs/kubelet", 105},
+	{"kube-proxy", 30}, {"siderolabs/flannel", 32}, {"coredns", 20},
 }
 
 // otherMebibytes is the size of any other image.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -29,6 +30,14 @@ func (m *machine) runEtcd(ctx context.Context) {
 		}
 	}
 	m.report("Preparing", "Running pre state")
+	// The image comes first (PreFunc, as above). A bootstrap stops the service in the middle of that, and what containerd has by then is kept.
+	var pulling sync.WaitGroup
+	defer pulling.Wait()
+	pulling.Go(func() {
+		if m.pull(ctx, conf, conf.provider.Cluster().Etcd().Image()) {
+			f.change(func() { m.image = true })
+		}
+	})
 	var known bool
 	f.mu.Lock()
 	known = f.state.disk(m.vm.ID).Etcd != nil
@@ -37,6 +46,9 @@ func (m *machine) runEtcd(ctx context.Context) {
 		return
 	}
 	joined := !known
+	if !f.until(ctx, func() bool { return m.image }) {
+		return
+	}
 
 	// From here on the data directory says whose member this machine is. Without its place there it does not get further.
 	mine := func() *member {
@@ -79,7 +91,7 @@ func (m *machine) enroll(ctx context.Context, conf *settings) bool {
 		asked, stop := false, false
 		if !f.until(ctx, func() bool {
 			asked, stop, cluster = m.bootstrap, m.stopping && !m.stopped, nil
-			if !m.stopping {
+			if !m.stopping && m.image {
 				cluster = f.open(conf, m.live)
 			}
 			return asked || stop || cluster != nil
@@ -160,6 +172,9 @@ func (m *machine) found(ctx context.Context, conf *settings) bool {
 			m.services.anew(etcdID)
 			m.services.set(etcdID, "Preparing", "Running pre state")
 		})
+		if !f.until(ctx, func() bool { return m.image || m.bootstrap }) {
+			return false
+		}
 		bootstrap, cancel := context.WithTimeout(ctx, max(f.Profile.Scaled(f.Profile.Delays.Bootstrap), time.Nanosecond))
 		again := f.until(bootstrap, func() bool { return m.bootstrap })
 		cancel()

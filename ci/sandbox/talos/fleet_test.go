@@ -46,7 +46,7 @@ type yard struct {
 
 	mu    sync.Mutex
 	calls []string
-	pulls func(context.Context) error // how a pull goes; nil: at once and well
+	pulls func(ctx context.Context, image string) error // how a pull goes; nil: at once and well
 }
 
 var yards struct {
@@ -277,7 +277,7 @@ func (y *yard) Pull(ctx context.Context, node Node, image string) error {
 	if pulls == nil {
 		return nil
 	}
-	return pulls(ctx)
+	return pulls(ctx, image)
 }
 func (y *yard) VIP(_ netip.Addr, holder *Node) {
 	if holder == nil {

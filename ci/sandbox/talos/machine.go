@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
 
 	"tazlab.net/castle/ci/sandbox/profile"
@@ -56,11 +55,13 @@ type machine struct {
 	member    bool      // its etcd process runs
 	began     time.Time // since when
 	synced    bool      // the clock is in step
+	image     bool      // that of etcd is there
 	bootstrap bool      // bootstrap was called
 	looked    time.Time // when etcd's health check sees that it is no learner any more
 	stopping  bool      // etcd was told to stop for a bootstrap
 	stopped   bool      // and has
 	refuses   bool      // its API server restarts
+	kubelet   bool      // its image is there, and it runs
 	control   bool      // the world runs its control plane
 	wiped     bool      // it was reset, and has yet to restart
 	ending    bool      // it restarts or switches itself off, in order
@@ -223,7 +224,7 @@ func (m *machine) operate(conf *settings, rest time.Duration) command {
 	}
 	f.change(func() {
 		m.live, m.conf = address, conf
-		m.synced, m.bootstrap, m.stopping, m.stopped, m.ending = false, false, false, false, false
+		m.synced, m.bootstrap, m.stopping, m.stopped, m.ending, m.image, m.kubelet = false, false, false, false, false, false, false
 		m.services.set("machined", "Running", "Service started as goroutine")
 		m.services.set("apid", "Running", "Health check successful")
 	})
@@ -295,8 +296,8 @@ func (m *machine) runControlPlane(ctx context.Context) {
 	conf := m.settings()
 	node := m.node(conf)
 	first := true
-	for f.until(ctx, m.votes) {
-		if first && !f.sleep(ctx, f.Profile.Delays.ControlPlane) {
+	for f.until(ctx, func() bool { return m.votes() && m.kubelet }) {
+		if first && !(m.pull(ctx, conf, conf.staticPods()...) && f.sleep(ctx, f.Profile.Delays.ControlPlane)) {
 			return
 		}
 		first = false
@@ -337,7 +338,13 @@ func (m *machine) runKubelet(ctx context.Context) {
 	f := m.fleet
 	conf := m.settings()
 	node := m.node(conf)
-	f.change(func() { m.services.set("kubelet", "Running", "Health check successful") })
+	if !m.pull(ctx, conf, conf.provider.Machine().Kubelet().Image()) {
+		return
+	}
+	f.change(func() {
+		m.kubelet = true
+		m.services.set("kubelet", "Running", "Health check successful")
+	})
 	up := func() bool {
 		for _, other := range f.machines {
 			if other.control && other.conf != nil && other.conf.cluster == conf.cluster {
@@ -357,6 +364,19 @@ func (m *machine) runKubelet(ctx context.Context) {
 		m.insist(ctx, "labels and taints", func() error { return f.Cluster.NodeUp(ctx, m.node(conf)) })
 	}
 	f.Cluster.NodeDown(node)
+}
+
+// pull has images pulled beside each other, as Talos does those of its own services and the kubelet those of static pods. What a registry refuses
+// is asked for again, for 20 minutes (internal/pkg/containers/image/image.go of Talos 1.13) and here for good. False: the machine stopped first.
+func (m *machine) pull(ctx context.Context, conf *settings, images ...string) bool {
+	var wait sync.WaitGroup
+	for _, image := range images {
+		wait.Go(func() {
+			m.insist(ctx, "image "+image, func() error { return m.fleet.Cluster.Pull(ctx, m.node(conf), image) })
+		})
+	}
+	wait.Wait()
+	return ctx.Err() == nil
 }
 
 // insist repeats what the world could not do.
@@ -413,7 +433,6 @@ func (m *machine) node(conf *settings) Node {
 	return Node{
 		Name: conf.hostname, VMID: m.vm.ID, Role: conf.role(), Address: m.address(conf), Cores: m.vm.Cores, MemoryMiB: m.vm.MemoryMiB,
 		KubernetesVersion: tag(conf.provider.Machine().Kubelet().Image()), TalosVersion: m.template.Talos,
-		NoCNI:  conf.provider.Cluster().Network().CNI().Name() == constants.NoneCNI,
 		Shared: conf.sharedMounts(), Labels: conf.labels(), Taints: conf.taints(),
 	}
 }

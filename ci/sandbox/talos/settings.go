@@ -118,18 +118,20 @@ func (s *settings) taints() map[string]string {
 
 func (s *settings) controlPlane() ControlPlane {
 	c := s.provider.Cluster()
-	var manifests []string
-	for _, manifest := range c.InlineManifests() {
-		manifests = append(manifests, manifest.Contents())
-	}
 	return ControlPlane{
-		Manifests:   manifests,
+		Manifests:   s.manifests(),
 		ClusterName: c.Name(), Endpoint: c.Endpoint(), CertSANs: c.CertSANs(),
 		CA: c.IssuingCA(), AggregatorCA: c.AggregatorCA(), EtcdCA: c.Etcd().CA(), ServiceAccountKey: c.ServiceAccount().Key,
 		SecretboxSecret: c.SecretboxEncryptionSecret(),
 		PodSubnets:      c.Network().PodCIDRs(), ServiceSubnets: c.Network().ServiceCIDRs(), DNSDomain: c.Network().DNSDomain(),
 		KubernetesVersion: tag(c.APIServer().Image()), Config: s.provider,
 	}
+}
+
+// staticPods are the images of those, which the kubelet pulls once Talos has given them to it.
+func (s *settings) staticPods() []string {
+	c := s.provider.Cluster()
+	return []string{c.APIServer().Image(), c.ControllerManager().Image(), c.Scheduler().Image()}
 }
 
 // tag is the tag of an image's name.

@@ -54,8 +54,6 @@ type Node struct {
 	MemoryMiB         int
 	KubernetesVersion string // "v1.36.2", from the kubelet's image
 	TalosVersion      string // "v1.13.9"
-	// NoCNI says that Talos brings no network for pods: the node is not Ready before somebody else's is there.
-	NoCNI bool
 	// Shared are the folders that its configuration mounts into the kubelet so that mounts below them are seen on both sides.
 	Shared []string
 	// Labels and Taints are those of its configuration and its role; a taint is "value:effect" by its key.

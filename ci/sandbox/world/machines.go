@@ -173,7 +173,7 @@ func convert(config talos.ControlPlane) (kube.Config, error) {
 func (k kubernetes) ControlPlaneDown(node talos.Node) { k.plane.ControlPlaneDown(node.Name) }
 
 func (k kubernetes) NodeUp(_ context.Context, node talos.Node) error {
-	k.plane.NodeUp(kube.Node{Name: node.Name, Address: node.Address, NoCNI: node.NoCNI, Shared: node.Shared, Labels: node.Labels, Taints: node.Taints,
+	k.plane.NodeUp(kube.Node{Name: node.Name, Address: node.Address, PodCNI: true, Shared: node.Shared, Labels: node.Labels, Taints: node.Taints,
 		Cores: node.Cores, Memory: node.MemoryMiB})
 	return nil
 }

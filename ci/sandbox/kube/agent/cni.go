@@ -17,9 +17,12 @@ const cniFolder = "/etc/cni"
 // errNoNetwork is what a kubelet says of a pod that needs one before (k8s.io/kubernetes, pkg/kubelet/kubelet.go, NetworkNotReadyErrorMsg).
 var errNoNetwork = errors.New("network is not ready: container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized")
 
+// networkPeriod is how often it is looked for; a kubelet is told.
+const networkPeriod = 100 * time.Millisecond
+
 // networked waits until a pod has brought the node a network for pods. It is false when the power went first.
 func (a *Agent) networked(n *node) bool {
-	ticker := time.NewTicker(retryPeriod)
+	ticker := time.NewTicker(networkPeriod)
 	defer ticker.Stop()
 	for !a.hasNetwork(n) {
 		select {
@@ -34,7 +37,7 @@ func (a *Agent) networked(n *node) bool {
 // hasNetwork tells whether the node's pods have a network: Talos's own, or that of a pod in the node's own network that writes where the runtime
 // looks for one, and is ready.
 func (a *Agent) hasNetwork(n *node) bool {
-	if !n.NoCNI {
+	if !n.PodCNI {
 		return true
 	}
 	a.mu.Lock()

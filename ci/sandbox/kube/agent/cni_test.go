@@ -14,7 +14,7 @@ import (
 
 // A kubelet is not Ready, and runs no pod that needs an address, before something has told its runtime how to give one.
 func TestANodeHasANetworkOnceAPodHasBroughtIt(t *testing.T) {
-	here, elsewhere := &node{Node: Node{Name: "a", NoCNI: true}}, &node{Node: Node{Name: "b", NoCNI: true}}
+	here, elsewhere := &node{Node: Node{Name: "a", PodCNI: true}}, &node{Node: Node{Name: "b", PodCNI: true}}
 	brings := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: true, Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"}}}}}}
 		change(pod)

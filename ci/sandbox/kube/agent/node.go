@@ -36,7 +36,7 @@ const (
 type Node struct {
 	Name    string
 	Address netip.Addr
-	NoCNI   bool     // it is Ready only once a pod on it has brought a network for pods
+	PodCNI  bool     // it is Ready only once a pod on it has brought a network for pods, as on every machine of Talos
 	Shared  []string // folders, whose mounts its pods and the node may share
 	// Labels and Taints are those that Talos gives it; a taint is "value:effect" by its key.
 	Labels, Taints map[string]string
@@ -128,13 +128,13 @@ func (a *Agent) keepNode(n *node) {
 	if a.options.Profile.Sleep(ctx, a.options.Profile.Delays.Kubelet) != nil {
 		return
 	}
-	if n.NoCNI && !(a.takePods(n) && a.networked(n)) {
+	if n.PodCNI && !(a.takePods(n) && a.networked(n)) {
 		return
 	}
 	if !a.persist(ctx, "report", n, func(ctx context.Context, c *api) error { return a.reportNode(ctx, c, n, true) }) {
 		return
 	}
-	if !n.NoCNI && !a.takePods(n) {
+	if !n.PodCNI && !a.takePods(n) {
 		return
 	}
 	ticker := time.NewTicker(leasePeriod)

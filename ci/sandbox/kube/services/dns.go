@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -17,24 +18,50 @@ import (
 // ttl is in seconds. Names change when a layer is installed, so nobody should remember them for long.
 const ttl = 5
 
-// DNS answers for the names of Services.
+// dnsService is the Service of the cluster's DNS, in dnsNamespace, as Talos and others call it.
+const dnsNamespace, dnsService = "kube-system", "kube-dns"
+
+// DNS answers for the names of Services, in place of CoreDNS: while one of its pods is ready. Otherwise its address refuses, as kube-proxy's rules
+// have it for a Service without endpoints.
 type DNS struct {
 	proxy   *Proxy
+	address netip.AddrPort
 	domain  string // "cluster.local."
-	servers []*dns.Server
+
+	mu      sync.Mutex
+	servers []*dns.Server // while it answers
+	closed  bool
 }
 
 // ServeDNS answers on an address, by UDP and TCP, for the services that the proxy knows.
-func ServeDNS(proxy *Proxy, address netip.AddrPort, domain string) (*DNS, error) {
-	d := &DNS{proxy: proxy, domain: dns.Fqdn(domain)}
-	packets, err := net.ListenPacket("udp4", address.String())
-	if err != nil {
-		return nil, fmt.Errorf("serve DNS: %w", err)
+func ServeDNS(proxy *Proxy, address netip.AddrPort, domain string) *DNS {
+	d := &DNS{proxy: proxy, address: address, domain: dns.Fqdn(domain)}
+	proxy.mu.Lock()
+	proxy.dns = d
+	proxy.mu.Unlock()
+	proxy.Changed()
+	return d
+}
+
+// answer makes it answer, or no more.
+func (d *DNS) answer(answers bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !answers:
+		d.silence()
+		return nil
+	case d.closed || len(d.servers) > 0:
+		return nil
 	}
-	streams, err := net.Listen("tcp4", address.String())
+	packets, err := net.ListenPacket("udp4", d.address.String())
+	if err != nil {
+		return fmt.Errorf("serve DNS: %w", err)
+	}
+	streams, err := net.Listen("tcp4", d.address.String())
 	if err != nil {
 		packets.Close()
-		return nil, fmt.Errorf("serve DNS: %w", err)
+		return fmt.Errorf("serve DNS: %w", err)
 	}
 	d.servers = []*dns.Server{
 		{PacketConn: packets, Handler: d, ReadTimeout: 2 * time.Second},
@@ -43,11 +70,11 @@ func ServeDNS(proxy *Proxy, address netip.AddrPort, domain string) (*DNS, error)
 	for _, server := range d.servers {
 		go func() { _ = server.ActivateAndServe() }()
 	}
-	return d, nil
+	return nil
 }
 
-// Close stops answering.
-func (d *DNS) Close() {
+// silence stops answering; mu is held.
+func (d *DNS) silence() {
 	for _, server := range d.servers {
 		if server.PacketConn != nil {
 			server.PacketConn.Close()
@@ -56,6 +83,15 @@ func (d *DNS) Close() {
 			server.Listener.Close()
 		}
 	}
+	d.servers = nil
+}
+
+// Close stops answering for good.
+func (d *DNS) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	d.silence()
 }
 
 // ServeDNS answers one question.

@@ -47,6 +47,7 @@ type Proxy struct {
 	relays   map[netip.AddrPort]*relay.Relay
 	borrowed map[netip.Addr]bool // addresses made local
 	serving  map[string]bool     // webhook services that answer
+	dns      *DNS                // nil: nobody answers for the cluster's DNS
 	closed   bool
 }
 
@@ -198,6 +199,11 @@ func (p *Proxy) sync() {
 		}
 		p.relays[address] = open
 	}
+	if p.dns != nil {
+		if err := p.dns.answer(p.resolves(now)); err != nil {
+			p.options.Log.Error("the cluster's DNS cannot be served", "error", err)
+		}
+	}
 	p.tell(serving)
 }
 
@@ -223,6 +229,9 @@ func (p *Proxy) wanted(now *known) (map[netip.AddrPort][]netip.AddrPort, map[net
 		p.options.Log.Error("services cannot be listed", "error", err)
 	}
 	for _, service := range all {
+		if service.Namespace == dnsNamespace && service.Name == dnsService {
+			continue // its pods are pretended, and DNS stands for them
+		}
 		cluster, outside := addressesOf(service)
 		for _, address := range outside {
 			balanced[address] = true
@@ -244,6 +253,12 @@ func (p *Proxy) wanted(now *known) (map[netip.AddrPort][]netip.AddrPort, map[net
 		}
 	}
 	return wanted, balanced, serving
+}
+
+// resolves tells whether a pod of the cluster's DNS is ready.
+func (p *Proxy) resolves(now *known) bool {
+	service, err := now.services.Services(dnsNamespace).Get(dnsService)
+	return err == nil && slices.ContainsFunc(service.Spec.Ports, func(port corev1.ServicePort) bool { return len(p.targets(now, service, port)) > 0 })
 }
 
 // addressesOf are the service's own and the load balancer's.

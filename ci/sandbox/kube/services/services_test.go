@@ -117,13 +117,13 @@ func endpoints(of string, at *net.TCPAddr, ready bool) *discoveryv1.EndpointSlic
 
 func (c *cluster) create(service *corev1.Service, slice *discoveryv1.EndpointSlice) {
 	c.t.Helper()
-	if _, err := c.client.CoreV1().Services("apps").Create(c.t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Services(service.Namespace).Create(c.t.Context(), service, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	if slice == nil {
 		return
 	}
-	if _, err := c.client.DiscoveryV1().EndpointSlices("apps").Create(c.t.Context(), slice, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(c.t.Context(), slice, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -206,17 +206,47 @@ func TestTheAddressOfALoadBalancerIsLocalWhileItHasIt(t *testing.T) {
 	}
 }
 
+// coreDNS is the Service of the cluster's DNS, with a pod that is ready or not.
+func (c *cluster) coreDNS(ready bool) (of *corev1.Service, pods *discoveryv1.EndpointSlice) {
+	c.t.Helper()
+	of, pods = service(dnsService, "10.96.0.10", 53), endpoints(dnsService, &net.TCPAddr{IP: net.IPv4(10, 244, 0, 7), Port: 53}, ready)
+	of.Namespace, pods.Namespace = dnsNamespace, dnsNamespace
+	c.create(of, pods)
+	return of, pods
+}
+
+func TestTheDNSRefusesWithoutAPodOfCoreDNS(t *testing.T) {
+	c := newCluster(t)
+	c.create(service("web", "127.10.0.6", freePort(t)), nil)
+	port := freePort(t)
+	t.Cleanup(ServeDNS(c.proxy, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)), "cluster.local").Close)
+	_, pods := c.coreDNS(false)
+	ask := func(ready bool, want error) {
+		t.Helper()
+		pods.Endpoints[0].Conditions.Ready = &ready
+		if _, err := c.client.DiscoveryV1().EndpointSlices(dnsNamespace).Update(t.Context(), pods, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.eventually("127.0.0.1", port, want)
+		_, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion("web.apps.svc.cluster.local.", dns.TypeA), fmt.Sprintf("127.0.0.1:%d", port))
+		if !errors.Is(err, want) {
+			t.Errorf("ready %t, by UDP: %v, want %v", ready, err, want)
+		}
+	}
+	ask(false, syscall.ECONNREFUSED)
+	ask(true, nil)
+	ask(false, syscall.ECONNREFUSED)
+}
+
 func TestDNSKnowsServicesAndNothingElse(t *testing.T) {
 	c := newCluster(t)
 	c.create(service("web", "127.10.0.6", freePort(t)), nil)
 	headless := service("db", corev1.ClusterIPNone, freePort(t))
 	c.create(headless, endpoints("db", &net.TCPAddr{IP: net.IPv4(10, 244, 0, 9), Port: 5432}, true))
 	port := freePort(t)
-	server, err := ServeDNS(c.proxy, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)), "cluster.local")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
+	t.Cleanup(ServeDNS(c.proxy, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)), "cluster.local").Close)
+	c.coreDNS(true)
+	c.eventually("127.0.0.1", port, nil)
 	type answer struct {
 		code    int
 		address string

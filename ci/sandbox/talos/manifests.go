@@ -1,0 +1,41 @@
+package talos
+
+import (
+	_ "embed"
+	"strings"
+	"text/template"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+)
+
+//go:embed bootstrap.yaml
+var bootstrapText string
+
+var bootstrapManifests = template.Must(template.New("bootstrap").Parse(bootstrapText))
+
+// flannelImage is what Talos runs where its configuration leaves the pods' network to it (pkg/images/list.go of siderolabs/talos v1.13.9).
+const flannelImage = "ghcr.io/siderolabs/flannel:" + constants.FlannelVersion
+
+// manifests are what Talos applies once the API serves: its own, and those of the configuration.
+func (s *settings) manifests() []string {
+	c := s.provider.Cluster()
+	var own struct{ Flannel, Proxy, DNS string }
+	if c.Network().CNI().Name() == constants.FlannelCNI {
+		own.Flannel = flannelImage
+	}
+	if c.Proxy().Enabled() {
+		own.Proxy = c.Proxy().Image()
+	}
+	if c.CoreDNS().Enabled() {
+		own.DNS = c.CoreDNS().Image()
+	}
+	var text strings.Builder
+	if err := bootstrapManifests.Execute(&text, own); err != nil {
+		panic(err) // it was parsed, and strings cannot fail
+	}
+	all := []string{text.String()}
+	for _, manifest := range c.InlineManifests() {
+		all = append(all, manifest.Contents())
+	}
+	return all
+}
