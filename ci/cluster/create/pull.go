@@ -30,8 +30,9 @@ const (
 	pullFile = "images.log"
 )
 
-// pullAhead has the machines pull the layers' images from the moment they run: while etcd forms, and beside the layers. That
-// saves time and is never missed: a kubelet pulls by itself what is not there. The function that it returns ends it.
+// pullAhead has the machines pull the layers' images from the moment they run: while etcd's members join, and beside the layers. That
+// saves time and is never missed: a kubelet pulls by itself what is not there. It leaves the way out to the first control plane's etcd, though: all else waits
+// for that, and over a slow line Longhorn's images would make its own late. The function that it returns ends it.
 func pullAhead(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
@@ -58,7 +59,7 @@ func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Acc
 		return err
 	}
 	defer machines.Close()
-	p.pull = machines.Pull
+	p.pull, p.etcd = machines.Pull, machines.AwaitEtcd
 	return p.follow(ctx)
 }
 
@@ -99,6 +100,7 @@ type puller struct {
 	description *description.Cluster
 	images      []charts.Image
 	pull        func(ctx context.Context, node, image string) error
+	etcd        func(ctx context.Context) error // waits for the image of the first control plane's
 }
 
 // follow reads in the event log which nodes come up. One that was left as it is, is not asked.
@@ -107,6 +109,7 @@ func (p *puller) follow(ctx context.Context) error {
 	defer func() { _ = reader.Close() }()
 	var nodes sync.WaitGroup
 	defer nodes.Wait()
+	founded := sync.OnceValue(func() error { return p.etcd(ctx) })
 	for {
 		event, err := reader.Next(ctx)
 		if err != nil {
@@ -116,7 +119,11 @@ func (p *puller) follow(ctx context.Context) error {
 			continue
 		}
 		if node, is := p.description.Node(event.Name); is {
-			nodes.Go(func() { p.node(ctx, node) })
+			nodes.Go(func() {
+				if founded() == nil { // else the run has ended
+					p.node(ctx, node)
+				}
+			})
 		}
 	}
 }

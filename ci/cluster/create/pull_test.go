@@ -48,7 +48,8 @@ func newPuller(t *testing.T, workers int, pull func(context.Context, pulled) err
 	t.Cleanup(func() { _ = r.Log.Close() })
 	return &puller{record: r, description: described,
 		images: []charts.Image{{Name: "operator:1", Nodes: charts.OnAny}, {Name: "storage:1", Nodes: charts.OnWorkers}, {Name: "speaker:1", Nodes: charts.OnAll}},
-		pull:   func(ctx context.Context, node, image string) error { return pull(ctx, pulled{node, image}) }}
+		pull:   func(ctx context.Context, node, image string) error { return pull(ctx, pulled{node, image}) },
+		etcd:   func(context.Context) error { return nil }}
 }
 
 // follows starts it, and gives what ends it.
@@ -108,6 +109,44 @@ func TestANodePullsItsImagesWhenItRunsAndNoneWhenItWasLeftAsItIs(t *testing.T) {
 	if notes := p.notes(t); strings.Count(notes, "\n") != len(want) || !strings.Contains(notes, "worker-1 has storage:1 after ") {
 		t.Errorf("noted:\n%s", notes)
 	}
+}
+
+func TestTheWayOutIsLeftToTheFirstEtcd(t *testing.T) {
+	asked, founded := make(chan pulled, 100), make(chan struct{})
+	p := newPuller(t, 1, func(_ context.Context, what pulled) error { asked <- what; return nil })
+	waits := make(chan struct{})
+	p.etcd = func(ctx context.Context) error {
+		close(waits) // one asks for all
+		select {
+		case <-founded:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	stop := p.follows(t)
+	p.tell(t, "worker-1", timeline.PhaseEnd, timeline.ResultOK)
+	p.tell(t, "cp-1", timeline.PhaseEnd, timeline.ResultOK)
+	<-waits
+	if len(asked) > 0 {
+		t.Errorf("%v is pulled beside it", <-asked)
+	}
+	close(founded)
+	for range 4 {
+		<-asked
+	}
+	stop()
+
+	p = newPuller(t, 1, func(_ context.Context, what pulled) error {
+		t.Errorf("%v is pulled when the run has ended", what)
+		return nil
+	})
+	begun := make(chan struct{})
+	p.etcd = func(ctx context.Context) error { close(begun); <-ctx.Done(); return ctx.Err() }
+	stop = p.follows(t)
+	p.tell(t, "worker-1", timeline.PhaseEnd, timeline.ResultOK)
+	<-begun
+	stop()
 }
 
 func TestANodePullsSomeImagesAtATimeInTheirOrder(t *testing.T) {

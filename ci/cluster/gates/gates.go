@@ -56,6 +56,7 @@ func platform(e Env) []Condition {
 			"talosctl -n " + controlPlane + " get addresses; talosctl -n " + controlPlane + " containers -k"},
 		{"Kubernetes API", apiReady(e.Kube), "talosctl -n " + controlPlane + " service kubelet; talosctl -n " + controlPlane + " containers -k"},
 		{"nodes", nodesReady(e.Kube, names), "kubectl get nodes -o wide; talosctl -n " + controlPlane + " health"},
+		{"the cluster's DNS", dnsServes(e.Kube, nodesReady(e.Kube, names)), "kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide; kubectl -n kube-system get events"},
 	}
 }
 

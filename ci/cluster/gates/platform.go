@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -219,4 +221,27 @@ func nodesReady(client *kube.Client, names []string) Waiter {
 			return kube.Tally(len(names)-len(open), len(names), open), len(open) == 0, nil
 		}, report)
 	})
+}
+
+// dnsServes waits until a pod of CoreDNS is available: before, names are refused to whoever asks, and each tries again at a time of its own. Talos brings
+// CoreDNS together with what makes nodes ready (internal/app/machined/pkg/controllers/k8s/manifest.go of v1.13), where its configuration does not disable it;
+// nodes that are ready without it will have none.
+func dnsServes(client *kube.Client, nodes Waiter) Waiter {
+	return kube.WaitFunc(func(ctx context.Context, report func(string)) error {
+		if err := nodes.Wait(ctx, func(seen string) { report("nodes: " + seen) }); err != nil {
+			return err
+		}
+		coreDNS := kube.Target{Resource: kube.Deployments, Namespace: metav1.NamespaceSystem, Name: "coredns"}
+		return client.Follow(ctx, []kube.Target{coreDNS}, func(view kube.View) (string, bool, error) {
+			seen, ok := coreDNSServes(view)
+			return seen, ok, nil
+		}, report)
+	})
+}
+
+func coreDNSServes(view kube.View) (string, bool) {
+	if len(view[0]) == 0 {
+		return "no CoreDNS is brought", true
+	}
+	return kube.HasCondition(view[0][0], string(appsv1.DeploymentAvailable))
 }

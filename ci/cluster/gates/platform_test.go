@@ -294,6 +294,31 @@ func TestThePlatformGateWaitsForEveryDeclaredNode(t *testing.T) {
 	wait.Opens()
 }
 
+func TestThePlatformGateWaitsForAPodOfCoreDNS(t *testing.T) {
+	server := shared.Server(t)
+	client := connect(t, server)
+	const node = `{apiVersion: v1, kind: Node, metadata: {name: cp-1}, status: {conditions: [{type: Ready, status: "%s", reason: KubeletNotReady, message: no network}]}}`
+	server.Put(kube.Nodes, fmt.Sprintf(node, "False"))
+	t.Cleanup(func() { server.Delete(kube.Nodes, "", "cp-1") })
+	dns := Condition{"DNS", dnsServes(client, nodesReady(client, []string{"cp-1"})), ""}
+	wait := begin(t, time.Minute, dns)
+	wait.Sees("nodes: 0 of 1 ready; cp-1: Ready is False: KubeletNotReady: no network")
+	server.Put(kube.Nodes, fmt.Sprintf(node, "True"))
+	wait.Opens() // CoreDNS is disabled
+
+	deployment := func(available string) {
+		server.Put(kube.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: coredns, namespace: kube-system},
+			spec: {replicas: 2, selector: {matchLabels: {k8s-app: kube-dns}}, template: {metadata: {labels: {k8s-app: kube-dns}}, spec: {containers: [{name: coredns, image: "coredns:1"}]}}},
+			status: {conditions: [{type: Available, status: "`+available+`", reason: MinimumReplicas, message: of two}]}}`)
+	}
+	deployment("False")
+	t.Cleanup(func() { server.Delete(kube.Deployments, "kube-system", "coredns") })
+	wait = begin(t, time.Minute, dns)
+	wait.Sees("Available is False: MinimumReplicas: of two")
+	deployment("True")
+	wait.Opens()
+}
+
 func TestTheAPIIsReadyWhenItSaysSo(t *testing.T) {
 	begin(t, 10*time.Second, Condition{"API", apiReady(connect(t, shared.Server(t))), ""}).Opens()
 }

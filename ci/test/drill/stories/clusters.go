@@ -33,8 +33,9 @@ var clusters = []Story{
 	{"time-late", "a bootstrap waits for the machine's clock", in(talos, "TestABootstrapWaitsForTheClock")},
 	{"bootstrap-slow", "a bootstrap gets its time; one that was cut left etcd stopped, and is repeated",
 		in(talos, "TestABootstrapThatTakesLongIsWaitedFor", "TestABootstrapWhoseCallWasCutIsRepeated")},
-	{"slow-etcd", "an etcd whose image is still pulled is waited for as long as anything goes on, told as that, and never taken for another cluster's",
-		in(talos, "TestAnImageThatIsPulledSlowlyIsNoGhost")},
+	{"slow-etcd", "an etcd whose image is still pulled is waited for as long as anything goes on, told as that, and never taken for another cluster's; the first one's has the way out for itself",
+		also(in(talos, "TestAnImageThatIsPulledSlowlyIsNoGhost", "TestTheFirstEtcdIsAwaitedUntilItsImageIsThere"),
+			in("cluster/create", "TestTheWayOutIsLeftToTheFirstEtcd"))},
 	{"lost-learner", "a control plane that was cut while it joined etcd joins anew, so that the others get in", in(talos, "TestALearnerThatWasCutJoinsAnew")},
 	{"slow-learner", "a control plane that is slow to become a voter is let be, though Talos's log has forgotten that it joins",
 		in(talos, "TestALearnerIsLetBeWhoseLogHasForgottenThatItJoins")},
@@ -44,6 +45,8 @@ var clusters = []Story{
 		in(scenarios, "TestTheGateHoldsUntilEachAPIServerAnswers"), in(gates, "TestTheAPIServerOfEachControlPlaneIsWaitedFor"))},
 	{"kubelet-restarts", "a kubelet that is away for a while is waited for, and what it runs is not started again", also(
 		in(scenarios, whole), in("sandbox/kube", "TestAKubeletThatRestartsLeavesContainersAloneAndDoesNothingElse"))},
+	{"dns-late", "the platform ends with a pod of the cluster's DNS, so that no layer asks for a name before", also(
+		in(gates, "TestThePlatformGateWaitsForAPodOfCoreDNS"), in("sandbox/kube/services", "TestTheDNSRefusesWithoutAPodOfCoreDNS"))},
 	{"extra-mounts", "machines share Longhorn's folder with its pods wherever its data is, and before they have storage", also(
 		in(scenarios, "TestOneMachineIsAClusterWithoutStorage"), in("cluster/talos/machineconfig", "TestFurtherDisksAreVolumes"),
 		in("sandbox/kube", "TestAPodSharesMountsOfNoFolderThatItsMachineDoesNotShare"))},
@@ -137,7 +140,7 @@ var clusters = []Story{
 	{"slow-uplink", "deadlines follow what is being pulled, and that is said", also(
 		in("cluster/gates", "TestADeadlineFollowsTheImagesThatArrive", "TestAPullThatDoesNotGoOnIsNotWaitedForForEver"),
 		in("cluster/kube", "TestWhatIsPulledIsReadFromTheKubeletsEvents"),
-		in("sandbox/profile", "TestPullsShareOneLine"))},
+		in("sandbox/profile", "TestPullsShareOneLine"), in("sandbox/talos", "TestAMachinePullsWhatItRunsByItself"))},
 	{"refused-images", "an image that a registry refuses is named with its words, by the gate that waits for it, and keeps no wait alive", also(
 		in(scenarios, "TestWhatDockerHubRefusesIsToldAndOutlasted", "TestARegistryWithoutTLSIsAskedAsItsOwnMirrorAlone"),
 		in("cluster/gates", "TestWhatARegistryRefusesIsToldAndKeepsNoWaitAlive"),
