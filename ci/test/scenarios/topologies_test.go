@@ -167,7 +167,7 @@ func TestAPatchGoesToOneNodeAfterTheOther(t *testing.T) {
 	boots := k.boots()
 
 	w.live = w.edited("unknown", change{from: "kubernetes:\n", to: "  patches:\n    worker:\n      - machine: {sysctl: {vm.max_map_count: \"262144\"}}\nkubernetes:\n"})
-	w.castle("create").failsWith("cluster.yaml:30: talos.patches.worker[0]:", "unknown keys found during decoding: machine: sysctl")
+	w.castle("create").failsWith("cluster.yaml:31: talos.patches.worker[0]:", "unknown keys found during decoding: machine: sysctl")
 	patches := change{from: "kubernetes:\n", to: "  patches:\n    all:\n      - machine: {sysctls: {vm.max_map_count: \"262144\"}}\n    worker:\n      - machine: {nodeLabels: {pool: fast}}\nkubernetes:\n"}
 	w.live = w.edited("patched", patches)
 	if plan := w.castle("plan").succeeds().stdout.String(); strings.Count(plan, "will get another machine configuration, without a restart") != 5 {
