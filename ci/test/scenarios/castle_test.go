@@ -4,6 +4,7 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -37,7 +38,7 @@ type called struct {
 func (w *world) castle(args ...string) *called {
 	w.t.Helper()
 	c := w.start(w.live, nil, args...)
-	c.wait(w.patience)
+	c.wait(cmp.Or(w.patience, patience))
 	return c
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/description"
@@ -83,7 +82,7 @@ func TestMachinesThatAreThereBecomeAClusterAndAreGivenBack(t *testing.T) {
 
 	create := w.start(w.live, nil, "create")
 	key := create.overhear()
-	create.wait(10 * time.Minute)
+	create.wait(patience)
 	create.succeeds()
 	for _, layer := range []string{"secrets", "platform", "engine", "networking", "gitops"} {
 		if got := w.layerResult(layer); got != "ok" {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/newcluster"
@@ -53,7 +52,7 @@ func TestNewSandboxes(t *testing.T) {
 	}
 	var secrets [2]map[string]string
 	for i, w := range worlds {
-		creates[i].wait(10 * time.Minute)
+		creates[i].wait(patience)
 		creates[i].succeeds()
 		w.hasExactlyItsVMs()
 		w.kubernetes(w.unsealed("kubeconfig")).hasNodes()

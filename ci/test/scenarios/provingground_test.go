@@ -28,6 +28,9 @@ import (
 // proxy is where the world lets castle in, on the loopback interface of its own network namespace.
 const proxy = "http://127.0.0.1:3128"
 
+// patience is how long a call of castle may take.
+const patience = 10 * time.Minute
+
 // world is a proving ground of one test, in network and mount namespaces of its own.
 type world struct {
 	t       *testing.T
@@ -43,7 +46,7 @@ type world struct {
 	nodes   []string // flags of a world with real ones
 	blog    v1.Image // what pushImage pushes
 
-	patience time.Duration // with a call of castle
+	patience time.Duration // with a call of castle; 0: the constant
 
 	mutex   sync.Mutex
 	process *exec.Cmd
@@ -54,7 +57,7 @@ type world struct {
 // newWorld makes a world that is not yet on.
 func newWorld(t *testing.T, profile, scale string, changes ...change) *world {
 	t.Helper()
-	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale, blog: empty.Image, patience: 10 * time.Minute}
+	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale, blog: empty.Image}
 	w.live = w.copyLive("terragrunt", changes...)
 	var err error
 	if w.cluster, err = description.Load(w.live); err != nil {

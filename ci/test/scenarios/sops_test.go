@@ -84,7 +84,7 @@ func TestAClusterWithoutInfisical(t *testing.T) {
 
 	create := w.start(w.live, nil, "create")
 	key := create.overhear()
-	create.wait(10 * time.Minute)
+	create.wait(patience)
 	create.succeeds()
 	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
 		if got := w.layerResult(layer); got != "ok" {

@@ -37,7 +37,7 @@ func TestNothingLeaksWhereToolsTellAll(t *testing.T) {
 	verbs := w.talkative()
 	call := func(args ...string) *called {
 		c := w.start(w.live, []string{"GOTRACEBACK=all"}, append(args, verbs...)...)
-		c.wait(10 * time.Minute)
+		c.wait(patience)
 		return c
 	}
 
@@ -55,7 +55,7 @@ func TestNothingLeaksWhereToolsTellAll(t *testing.T) {
 
 	create := w.start(w.live, nil, append([]string{"create"}, verbs...)...)
 	key := create.overhear()
-	create.wait(10 * time.Minute)
+	create.wait(patience)
 	create.succeeds()
 	for _, layer := range []string{"secrets", "platform", "engine", "networking", "storage", "gitops"} {
 		if log := w.toolLog(layer); !strings.Contains(log, "[TRACE]") {
