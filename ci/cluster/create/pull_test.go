@@ -127,9 +127,10 @@ func TestTheWayOutIsLeftToTheFirstEtcd(t *testing.T) {
 	stop := p.follows(t)
 	p.tell(t, "worker-1", timeline.PhaseEnd, timeline.ResultOK)
 	p.tell(t, "cp-1", timeline.PhaseEnd, timeline.ResultOK)
-	<-waits
-	if len(asked) > 0 {
-		t.Errorf("%v is pulled beside it", <-asked)
+	select {
+	case <-waits:
+	case what := <-asked:
+		t.Fatalf("%v is pulled beside it", what)
 	}
 	close(founded)
 	for range 4 {
