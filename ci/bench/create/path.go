@@ -11,6 +11,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/sandbox/talos"
 )
 
 const (
@@ -19,9 +20,6 @@ const (
 	// clonesAtOnce is how many clones of one template the proving ground's storage makes at once; ci/sandbox/proxmox says the same.
 	clonesAtOnce = 2
 )
-
-// flannelImage is the network's that Talos brings.
-const flannelImage = "ghcr.io/siderolabs/flannel"
 
 // delays is how long the delays of a world alone take, along the path that nothing can shorten: what `create` would take if
 // its own work and all that is real took no time. All times are since the start.
@@ -110,8 +108,8 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 	api := leader + serves
 	firstWorker, lastWorker = workers[0], workers[len(workers)-1]
 	// From the running node to its registration, in both simulators, and from there to Ready, for which flannel's image has to come.
-	lastRuns := max(lastWorker, controlPlanes[len(controlPlanes)-1]-d.Pull(constants.EtcdImage))
-	nodesReady := max(api, lastRuns+d.Pull(constants.KubeletImage)) + 3*d.Kubelet + d.Pull(flannelImage)
+	lastRuns := slices.Max(made) + d.Boot + d.Configure
+	nodesReady := max(api, lastRuns+d.Pull(constants.KubeletImage)) + 3*d.Kubelet + d.Pull(talos.FlannelImage)
 	// Each API server has to serve, that of the last voter, too.
 	return max(quorum+serves, leader+d.VIP, nodesReady), firstWorker, lastWorker
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+
+	"tazlab.net/castle/ci/sandbox/kube/services"
 )
 
 const publishTimeout = 30 * time.Second
@@ -83,14 +85,13 @@ func publishEndpoints(ctx context.Context, client kubernetes.Interface, addresse
 }
 
 func publishDNS(ctx context.Context, client kubernetes.Interface, address string) error {
-	const name = "kube-dns"
-	services := client.CoreV1().Services(metav1.NamespaceSystem)
+	made := client.CoreV1().Services(metav1.NamespaceSystem)
 	// Asked first: creating it again would be refused for its address, which is taken, and not for its name.
-	if _, err := services.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := made.Get(ctx, services.DNSService, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err := services.Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS"}},
+	_, err := made.Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: services.DNSService, Labels: map[string]string{"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS"}},
 		Spec: corev1.ServiceSpec{ClusterIP: address, Selector: map[string]string{"k8s-app": "kube-dns"}, Ports: []corev1.ServicePort{
 			{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(53)},
 			{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(53)},

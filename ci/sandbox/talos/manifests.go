@@ -13,15 +13,15 @@ var bootstrapText string
 
 var bootstrapManifests = template.Must(template.New("bootstrap").Parse(bootstrapText))
 
-// flannelImage is what Talos runs where its configuration leaves the pods' network to it (pkg/images/list.go of siderolabs/talos v1.13.9).
-const flannelImage = "ghcr.io/siderolabs/flannel:" + constants.FlannelVersion
+// FlannelImage is what Talos runs where its configuration leaves the pods' network to it (pkg/images/list.go of siderolabs/talos v1.13.9).
+const FlannelImage = "ghcr.io/siderolabs/flannel:" + constants.FlannelVersion
 
 // manifests are what Talos applies once the API serves: its own, and those of the configuration.
 func (s *settings) manifests() []string {
 	c := s.provider.Cluster()
 	var own struct{ Flannel, Proxy, DNS string }
 	if c.Network().CNI().Name() == constants.FlannelCNI {
-		own.Flannel = flannelImage
+		own.Flannel = FlannelImage
 	}
 	if c.Proxy().Enabled() {
 		own.Proxy = c.Proxy().Image()

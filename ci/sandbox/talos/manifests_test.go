@@ -44,7 +44,7 @@ func TestAMachinePullsWhatItRunsByItself(t *testing.T) {
 		}
 	}
 	manifests := strings.Join(y.manifests(1), "\n")
-	for _, image := range []string{flannelImage, constants.KubeProxyImage + ":", constants.CoreDNSImage + ":" + constants.DefaultCoreDNSVersion} {
+	for _, image := range []string{FlannelImage, constants.KubeProxyImage + ":", constants.CoreDNSImage + ":" + constants.DefaultCoreDNSVersion} {
 		if !strings.Contains(manifests, `"`+image) {
 			t.Errorf("Talos brings no %s", image)
 		}

@@ -34,8 +34,8 @@ func (a *Agent) networked(n *node) bool {
 	return true
 }
 
-// hasNetwork tells whether the node's pods have a network: Talos's own, or that of a pod in the node's own network that writes where the runtime
-// looks for one, and is ready.
+// hasNetwork tells whether the node's pods have a network: where a pod has to bring it, that is one in the node's own network that writes where the
+// runtime looks for one, and is ready.
 func (a *Agent) hasNetwork(n *node) bool {
 	if !n.PodCNI {
 		return true

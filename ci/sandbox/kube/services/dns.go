@@ -18,8 +18,8 @@ import (
 // ttl is in seconds. Names change when a layer is installed, so nobody should remember them for long.
 const ttl = 5
 
-// dnsService is the Service of the cluster's DNS, in dnsNamespace, as Talos and others call it.
-const dnsNamespace, dnsService = "kube-system", "kube-dns"
+// DNSService is the Service of the cluster's DNS in kube-system, as Talos and others call it.
+const DNSService = "kube-dns"
 
 // DNS answers for the names of Services, in place of CoreDNS: while one of its pods is ready. Otherwise its address refuses, as kube-proxy's rules
 // have it for a Service without endpoints.

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -229,7 +230,7 @@ func (p *Proxy) wanted(now *known) (map[netip.AddrPort][]netip.AddrPort, map[net
 		p.options.Log.Error("services cannot be listed", "error", err)
 	}
 	for _, service := range all {
-		if service.Namespace == dnsNamespace && service.Name == dnsService {
+		if service.Namespace == metav1.NamespaceSystem && service.Name == DNSService {
 			continue // its pods are pretended, and DNS stands for them
 		}
 		cluster, outside := addressesOf(service)
@@ -257,7 +258,7 @@ func (p *Proxy) wanted(now *known) (map[netip.AddrPort][]netip.AddrPort, map[net
 
 // resolves tells whether a pod of the cluster's DNS is ready.
 func (p *Proxy) resolves(now *known) bool {
-	service, err := now.services.Services(dnsNamespace).Get(dnsService)
+	service, err := now.services.Services(metav1.NamespaceSystem).Get(DNSService)
 	return err == nil && slices.ContainsFunc(service.Spec.Ports, func(port corev1.ServicePort) bool { return len(p.targets(now, service, port)) > 0 })
 }
 

@@ -209,8 +209,8 @@ func TestTheAddressOfALoadBalancerIsLocalWhileItHasIt(t *testing.T) {
 // coreDNS is the Service of the cluster's DNS, with a pod that is ready or not.
 func (c *cluster) coreDNS(ready bool) (of *corev1.Service, pods *discoveryv1.EndpointSlice) {
 	c.t.Helper()
-	of, pods = service(dnsService, "10.96.0.10", 53), endpoints(dnsService, &net.TCPAddr{IP: net.IPv4(10, 244, 0, 7), Port: 53}, ready)
-	of.Namespace, pods.Namespace = dnsNamespace, dnsNamespace
+	of, pods = service(DNSService, "10.96.0.10", 53), endpoints(DNSService, &net.TCPAddr{IP: net.IPv4(10, 244, 0, 7), Port: 53}, ready)
+	of.Namespace, pods.Namespace = metav1.NamespaceSystem, metav1.NamespaceSystem
 	c.create(of, pods)
 	return of, pods
 }
@@ -224,7 +224,7 @@ func TestTheDNSRefusesWithoutAPodOfCoreDNS(t *testing.T) {
 	ask := func(ready bool, want error) {
 		t.Helper()
 		pods.Endpoints[0].Conditions.Ready = &ready
-		if _, err := c.client.DiscoveryV1().EndpointSlices(dnsNamespace).Update(t.Context(), pods, metav1.UpdateOptions{}); err != nil {
+		if _, err := c.client.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).Update(t.Context(), pods, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.eventually("127.0.0.1", port, want)
