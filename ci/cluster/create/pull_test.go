@@ -138,16 +138,21 @@ func TestTheWayOutIsLeftToTheFirstEtcd(t *testing.T) {
 	}
 	stop()
 
-	p = newPuller(t, 1, func(_ context.Context, what pulled) error {
-		t.Errorf("%v is pulled when the run has ended", what)
-		return nil
-	})
+	late := make(chan pulled, 100)
+	p = newPuller(t, 1, func(_ context.Context, what pulled) error { late <- what; return nil })
 	begun := make(chan struct{})
 	p.etcd = func(ctx context.Context) error { close(begun); <-ctx.Done(); return ctx.Err() }
 	stop = p.follows(t)
 	p.tell(t, "worker-1", timeline.PhaseEnd, timeline.ResultOK)
-	<-begun
+	select {
+	case <-begun:
+	case what := <-late:
+		t.Fatalf("%v is pulled beside it", what)
+	}
 	stop()
+	if len(late) > 0 {
+		t.Errorf("%v is pulled when the run has ended", <-late)
+	}
 }
 
 func TestANodePullsSomeImagesAtATimeInTheirOrder(t *testing.T) {
