@@ -11,17 +11,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
-
-	"tazlab.net/castle/ci/sandbox/kube/services"
 )
 
 const publishTimeout = 30 * time.Second
 
-// publish writes what control planes write about themselves: where the Service "kubernetes" leads, and the Service of
-// the cluster's DNS. It goes on in the background: the API server makes the first Service itself, a moment after it is
-// ready.
+// publish writes what control planes write about themselves: where the Service "kubernetes" leads. It goes on in the
+// background: the API server makes the Service itself, a moment after it is ready.
 func (p *Plane) publish() {
 	if p.control == nil {
 		return
@@ -34,9 +30,6 @@ func (p *Plane) publish() {
 		defer cancel()
 		for {
 			err := publishEndpoints(ctx, control.client, p.addresses())
-			if err == nil {
-				err = publishDNS(ctx, control.client, control.config.dns().String())
-			}
 			if err == nil {
 				return
 			}
@@ -81,21 +74,5 @@ func publishEndpoints(ctx context.Context, client kubernetes.Interface, addresse
 	if apierrors.IsAlreadyExists(err) {
 		_, err = slices.Update(ctx, wanted, metav1.UpdateOptions{})
 	}
-	return err
-}
-
-func publishDNS(ctx context.Context, client kubernetes.Interface, address string) error {
-	made := client.CoreV1().Services(metav1.NamespaceSystem)
-	// Asked first: creating it again would be refused for its address, which is taken, and not for its name.
-	if _, err := made.Get(ctx, services.DNSService, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return err
-	}
-	_, err := made.Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: services.DNSService, Labels: map[string]string{"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS"}},
-		Spec: corev1.ServiceSpec{ClusterIP: address, Selector: map[string]string{"k8s-app": "kube-dns"}, Ports: []corev1.ServicePort{
-			{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(53)},
-			{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(53)},
-		}},
-	}, metav1.CreateOptions{})
 	return err
 }

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"tazlab.net/castle/ci/sandbox/kube/services"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
@@ -248,12 +249,19 @@ func deployment(name, image string, replicas int32) *appsv1.Deployment {
 	}
 }
 
-// coreDNS has pods of the cluster's DNS, which Talos brings.
+// coreDNS has the cluster's DNS, which Talos brings: pods, and the Service that leads to them.
 func (w *world) coreDNS(client kubernetes.Interface) {
 	w.t.Helper()
 	pods, labels := deployment("coredns", "coredns:1", 2), map[string]string{"k8s-app": "kube-dns"}
 	pods.Spec.Selector.MatchLabels, pods.Spec.Template.Labels = labels, labels
 	if _, err := client.AppsV1().Deployments(metav1.NamespaceSystem).Create(w.t.Context(), pods, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: services.DNSService},
+		Spec:       corev1.ServiceSpec{ClusterIP: w.config.dns().String(), Selector: labels, Ports: []corev1.ServicePort{{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}}},
+	}
+	if _, err := client.CoreV1().Services(metav1.NamespaceSystem).Create(w.t.Context(), service, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.available(client, metav1.NamespaceSystem, "coredns", 30*time.Second)

@@ -19,7 +19,11 @@ const FlannelImage = "ghcr.io/siderolabs/flannel:" + constants.FlannelVersion
 // manifests are what Talos applies once the API serves: its own, and those of the configuration.
 func (s *settings) manifests() []string {
 	c := s.provider.Cluster()
-	var own struct{ Flannel, Proxy, DNS string }
+	type service struct{ Image, Address string }
+	var own struct {
+		Flannel, Proxy string
+		DNS            *service
+	}
 	if c.Network().CNI().Name() == constants.FlannelCNI {
 		own.Flannel = FlannelImage
 	}
@@ -27,7 +31,11 @@ func (s *settings) manifests() []string {
 		own.Proxy = c.Proxy().Image()
 	}
 	if c.CoreDNS().Enabled() {
-		own.DNS = c.CoreDNS().Image()
+		own.DNS = &service{Image: c.CoreDNS().Image()}
+		// A control plane does not come up with subnets that cannot be read.
+		if addresses, err := c.Network().DNSServiceIPs(); err == nil {
+			own.DNS.Address = addresses[0].String()
+		}
 	}
 	var text strings.Builder
 	if err := bootstrapManifests.Execute(&text, own); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
@@ -48,6 +49,37 @@ func TestAMachinePullsWhatItRunsByItself(t *testing.T) {
 		if !strings.Contains(manifests, `"`+image) {
 			t.Errorf("Talos brings no %s", image)
 		}
+	}
+}
+
+// The Service of the cluster's DNS comes with CoreDNS, at the address that pods are told, and neither where the configuration disables it.
+func TestTheServiceOfTheDNSIsBroughtWithCoreDNS(t *testing.T) {
+	y := newYard(t, 0)
+	brought := func(patch string) string {
+		t.Helper()
+		loaded, err := configpatcher.LoadPatch([]byte(patch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		patched, err := configpatcher.Apply(configpatcher.WithBytes(y.config(1, machinetype.TypeControlPlane)), []configpatcher.Patch{loaded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := patched.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(parsed.manifests(), "\n")
+	}
+	if text := brought("cluster: {network: {serviceSubnets: [10.55.0.0/16]}}"); !strings.Contains(text, "kind: Service\n") || !strings.Contains(text, `clusterIP: "10.55.0.10"`) {
+		t.Errorf("with CoreDNS: %s", text)
+	}
+	if text := brought("cluster: {coreDNS: {disabled: true}}"); strings.Contains(text, "kube-dns") || strings.Contains(text, "kind: Service\n") {
+		t.Errorf("without CoreDNS: %s", text)
 	}
 }
 

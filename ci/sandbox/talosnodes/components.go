@@ -12,6 +12,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
+	"tazlab.net/castle/ci/sandbox/talos"
 	"tazlab.net/castle/ci/sandbox/talosnodes/inside"
 )
 
@@ -73,7 +74,7 @@ func (o Options) Images() ([]Image, error) {
 		image(kubelet, strings.TrimPrefix(inside.KubeletProgram, "/"), filepath.Join(c.Kubelet, "kubelet"), called),
 		image(constants.KubeProxyImage+":"+o.Kubernetes, "usr/local/bin/kube-proxy", filepath.Join(c.Kubelet, "kube-proxy"), called),
 		image(constants.CoreDNSImage+":"+constants.DefaultCoreDNSVersion, "coredns", filepath.Join(c.CoreDNS, "coredns")),
-		image("ghcr.io/siderolabs/flannel:"+constants.FlannelVersion, "opt/bin/flanneld", filepath.Join(c.Flannel, "flanneld"), called, modules),
+		image(talos.FlannelImage, "opt/bin/flanneld", filepath.Join(c.Flannel, "flanneld"), called, modules),
 		image(PauseImage, inside.PauseName, o.Node),
 	}
 	for _, name := range []string{constants.KubernetesAPIServerImage, constants.KubernetesControllerManagerImage, constants.KubernetesSchedulerImage} {

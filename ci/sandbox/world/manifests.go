@@ -71,7 +71,11 @@ func applyManifests(ctx context.Context, config *rest.Config, manifests []string
 		if err != nil {
 			return fmt.Errorf("inline manifest %s %s: %w", kind.Kind, object.GetName(), err)
 		}
-		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{FieldManager: "talos"})
+		made := client.Resource(mapping.Resource).Namespace(object.GetNamespace())
+		// Asked first, as Talos does: a Service that is there would be refused for its address, which is taken, and not for its name.
+		if _, err = made.Get(ctx, object.GetName(), metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			_, err = made.Create(ctx, object, metav1.CreateOptions{FieldManager: "talos"})
+		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("inline manifest %s %s: %w", kind.Kind, object.GetName(), err)
 		}
