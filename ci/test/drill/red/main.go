@@ -11,11 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
-
-	"tazlab.net/castle/ci/test/drill/marked"
 )
 
 type options struct {
@@ -29,7 +26,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.only, "only", "", "these stories only, by their names, with commas between them")
-	flag.StringVar(&o.write, "write", "", "write the table into this page, such as docs/reliability.md, between its marks")
+	flag.StringVar(&o.write, "write", "", "write the table into this page, such as docs/reliability.md, between its marks; it keeps there what other runs have shown")
 	flag.BoolVar(&o.quick, "quick", false, "leave out the tests that start worlds or call an engine")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,7 +42,8 @@ func red(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if all, err = all.chosen(o.only, o.quick); err != nil {
+	chosen, err := all.chosen(o.only, o.quick)
+	if err != nil {
 		return err
 	}
 	began := time.Now()
@@ -56,7 +54,7 @@ func red(ctx context.Context, o options) error {
 	defer copied.remove()
 	var seen []shown
 	unnoticed := 0
-	for _, s := range all {
+	for _, s := range chosen {
 		one, err := copied.try(ctx, s)
 		if err != nil {
 			return err
@@ -68,11 +66,10 @@ func red(ctx context.Context, o options) error {
 		fmt.Fprintf(os.Stderr, "%-14s %s: without %s: %s, %.0f s\n", one.outcome, s.Story, s.Without, s.Test, one.took.Seconds())
 		seen = append(seen, one)
 	}
-	text := fmt.Sprintf("%s, %d cores, %.0f min: **%d of %d were red**.\n\n%s", began.Format(time.DateOnly), runtime.NumCPU(), time.Since(began).Minutes(),
-		len(seen)-unnoticed, len(seen), markdown(seen))
-	fmt.Print(text)
+	when := fmt.Sprintf("%s, %d cores", began.Format(time.DateOnly), runtime.NumCPU())
+	fmt.Print(fmt.Sprintf("%s, %.0f min: ", when, time.Since(began).Minutes()) + markdown(rows(seen)))
 	if o.write != "" {
-		if err := marked.Write(o.write, "red", text); err != nil {
+		if err := keep(o.write, all, seen, when); err != nil {
 			return err
 		}
 	}
@@ -80,13 +77,4 @@ func red(ctx context.Context, o options) error {
 		return errors.New("not every test noticed what was taken out")
 	}
 	return nil
-}
-
-func markdown(seen []shown) string {
-	var out strings.Builder
-	out.WriteString("| story | taken out | test | outcome |\n|---|---|---|---|\n")
-	for _, s := range seen {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", s.Story, s.Without, s.Test, s.outcome)
-	}
-	return out.String()
 }
