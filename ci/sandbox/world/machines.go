@@ -138,7 +138,10 @@ func (m *machines) settled(running int, hadControlPlane bool) bool {
 }
 
 // kubernetes is the plane as the simulated machines see it.
-type kubernetes struct{ plane *kube.Plane }
+type kubernetes struct {
+	plane    *kube.Plane
+	applying *sync.Mutex // one control plane at a time applies manifests, as Talos has it by a lock in etcd (etcdLock in manifest_apply.go)
+}
 
 var _ talos.Cluster = kubernetes{}
 
@@ -150,6 +153,8 @@ func (k kubernetes) ControlPlaneUp(ctx context.Context, node talos.Node, config 
 	if err := k.plane.ControlPlaneUp(ctx, node.Name, node.Address, converted); err != nil {
 		return err
 	}
+	k.applying.Lock()
+	defer k.applying.Unlock()
 	return applyManifests(ctx, k.plane.Admin(), config.Manifests)
 }
 
