@@ -140,12 +140,12 @@ func (m *machines) settled(running int, hadControlPlane bool) bool {
 // kubernetes is the plane as the simulated machines see it.
 type kubernetes struct {
 	plane    *kube.Plane
-	applying *sync.Mutex // one control plane at a time applies manifests, as Talos has it by a lock in etcd (etcdLock in manifest_apply.go)
+	applying sync.Mutex // one control plane at a time applies manifests, as Talos has it by a lock in etcd (etcdLock in manifest_apply.go)
 }
 
-var _ talos.Cluster = kubernetes{}
+var _ talos.Cluster = (*kubernetes)(nil)
 
-func (k kubernetes) ControlPlaneUp(ctx context.Context, node talos.Node, config talos.ControlPlane) error {
+func (k *kubernetes) ControlPlaneUp(ctx context.Context, node talos.Node, config talos.ControlPlane) error {
 	converted, err := convert(config)
 	if err != nil {
 		return fmt.Errorf("machine configuration of %s: %w", node.Name, err)
@@ -175,21 +175,21 @@ func convert(config talos.ControlPlane) (kube.Config, error) {
 	}, nil
 }
 
-func (k kubernetes) ControlPlaneDown(node talos.Node) { k.plane.ControlPlaneDown(node.Name) }
+func (k *kubernetes) ControlPlaneDown(node talos.Node) { k.plane.ControlPlaneDown(node.Name) }
 
-func (k kubernetes) NodeUp(_ context.Context, node talos.Node) error {
+func (k *kubernetes) NodeUp(_ context.Context, node talos.Node) error {
 	k.plane.NodeUp(kube.Node{Name: node.Name, Address: node.Address, PodCNI: true, Shared: node.Shared, Labels: node.Labels, Taints: node.Taints,
 		Cores: node.Cores, Memory: node.MemoryMiB})
 	return nil
 }
 
-func (k kubernetes) NodeDown(node talos.Node) { k.plane.NodeDown(node.Name) }
+func (k *kubernetes) NodeDown(node talos.Node) { k.plane.NodeDown(node.Name) }
 
-func (k kubernetes) Pull(ctx context.Context, node talos.Node, image string) error {
+func (k *kubernetes) Pull(ctx context.Context, node talos.Node, image string) error {
 	return k.plane.Pull(ctx, node.Name, image)
 }
 
-func (k kubernetes) VIP(_ netip.Addr, holder *talos.Node) {
+func (k *kubernetes) VIP(_ netip.Addr, holder *talos.Node) {
 	name := ""
 	if holder != nil {
 		name = holder.Name

@@ -20,7 +20,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
@@ -187,7 +186,7 @@ func (w *world) serveMachines(ctx context.Context) error {
 	machines.plane = plane
 	var host *proxmox.Server
 	options := talos.Options{
-		Profile: w.Profile, Cluster: kubernetes{plane, &sync.Mutex{}}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),
+		Profile: w.Profile, Cluster: &kubernetes{plane: plane}, Listen: w.network.listen, State: filepath.Join(w.Dir, "disks.json"),
 		Template: talos.Template{Talos: w.cluster.Talos.Version, Schematic: w.cluster.Talos.Schematic, Extensions: w.cluster.Talos.Extensions}, Log: w.log,
 	}
 	if w.cluster.MakesMachines() {

@@ -67,7 +67,7 @@ func red(ctx context.Context, o options) error {
 		seen = append(seen, one)
 	}
 	when := fmt.Sprintf("%s, %d cores", began.Format(time.DateOnly), runtime.NumCPU())
-	fmt.Print(fmt.Sprintf("%s, %.0f min: ", when, time.Since(began).Minutes()) + markdown(rows(seen)))
+	fmt.Printf("%s, %.0f min: %s", when, time.Since(began).Minutes(), markdown(rows(seen)))
 	if o.write != "" {
 		if err := keep(o.write, all, seen, when); err != nil {
 			return err
