@@ -22,6 +22,7 @@ func TestAPodSharesMountsOfNoFolderThatItsMachineDoesNotShare(t *testing.T) {
 		Name: "storage", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	w.takesPods(client, "storage")
 	both, privileged := corev1.MountPropagationBidirectional, true
 	pod := func(name, folder string) {
 		t.Helper()

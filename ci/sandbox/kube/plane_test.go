@@ -148,7 +148,18 @@ func (w *world) start() kubernetes.Interface {
 	w.NodeUp(wk1)
 	client := w.client()
 	w.nodesReady(client, 2)
+	w.takesPods(client, "default")
 	return client
+}
+
+// takesPods waits for the account that the pods of the namespace run as: the controller manager makes it some time after its namespace, and until then
+// the API server forbids them.
+func (w *world) takesPods(client kubernetes.Interface, namespace string) {
+	w.t.Helper()
+	w.eventually(time.Minute, "the account that pods in "+namespace+" run as", func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
 }
 
 // client is an administrator's through the virtual IP.

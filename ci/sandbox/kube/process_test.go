@@ -337,10 +337,6 @@ func TestInitContainersRunFirstAndJobsEnd(t *testing.T) {
 			Containers:     []corev1.Container{{Name: "app", Image: "registry.example/blog:1"}},
 		}}
 	}
-	w.eventually(20*time.Second, "the account that pods run as", func(ctx context.Context) error {
-		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
-		return err
-	})
 	for _, pod := range []*corev1.Pod{
 		run("good", corev1.RestartPolicyAlways, "--client"),
 		run("bad", corev1.RestartPolicyNever, "--no-such-flag"),
