@@ -45,8 +45,8 @@ check: ## Two minutes: vet, lint and unit tests, which need nothing but Go and G
 	@scripts/check.sh
 
 .PHONY: test
-test: castle ## All set-up and all tests, the end-to-end tests with the real engine included
-	@scripts/test.sh $(castle) $(cache)
+test: castle ## All set-up and the tests, the end-to-end tests with the real engine included; ALL=1 with the slow ones
+	@ALL=$(ALL) scripts/test.sh $(castle) $(cache)
 
 .PHONY: test-sites
 test-sites: castle ## Publish the sites of other people, warm and with a cold cache, and open their pages in a browser
