@@ -23,8 +23,8 @@ func (m *madeOf) add(flags *pflag.FlagSet) (nodes, kubernetes []string) {
 	tool := func(list *[]string, of *string, name string) {
 		flag(list, of, name, "the folder that castle tool "+name+" prints")
 	}
-	tool(&nodes, &m.options.Talos, "talos")
-	tool(&nodes, &m.options.Containerd, "containerd")
+	flag(&nodes, &m.options.Talos, "talos", "the folder that castle tool talos prints, or an unpacked official image of Talos")
+	flag(&nodes, &m.options.Containerd, "containerd", "the folder that castle tool containerd prints; of no use with an official image")
 	flag(&nodes, &m.options.Node, "node", "the program castle-node")
 	tool(&kubernetes, &m.components.Kubelet, "kubelet")
 	tool(&kubernetes, &m.components.CoreDNS, "coredns")

@@ -4,11 +4,11 @@ package talosnodes
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
-	"strings"
 
 	"tazlab.net/castle/ci/sandbox/talosnodes/inside"
 )
@@ -44,63 +44,94 @@ var (
 	}
 )
 
-// makeSystem puts Talos's root file system together in an empty folder.
+// makeSystem puts Talos's root file system together in an empty folder: out of the official image, or of what was built.
 func (o Options) makeSystem(root string, authority []byte, wrapped bool) error {
-	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
-	var failed []error
-	for _, folder := range folders {
-		failed = append(failed, os.MkdirAll(at(folder), 0o755))
+	if o.official() {
+		return errors.Join(os.CopyFS(root, os.DirFS(o.Talos)), furnish(root), o.putMachined(root, machined, authority), o.wrapRunc(root, wrapped))
 	}
-	for name, target := range links {
-		failed = append(failed, os.Symlink(target, at(name)))
-	}
-	for _, name := range blank {
-		failed = append(failed, os.WriteFile(at("etc/"+name), nil, 0o644))
-	}
-	for name, text := range texts {
-		failed = append(failed, os.WriteFile(at(name), []byte(text), 0o644))
-	}
+	failed := []error{furnish(root)}
 	for name, file := range kept {
-		failed = append(failed, place(filepath.Join(o.Talos, "image", file), at(name)))
+		failed = append(failed, place(filepath.Join(o.Talos, "image", file), filepath.Join(root, name)))
 	}
 	for _, program := range []string{"containerd", "containerd-shim-runc-v2"} {
-		failed = append(failed, place(filepath.Join(o.Containerd, program), at("usr/bin/"+program)))
+		failed = append(failed, place(filepath.Join(o.Containerd, program), filepath.Join(root, "usr/bin", program)))
 	}
 	plugins, err := o.Components.plugins()
-	failed = append(failed, err, o.putMachined(at("usr/bin/init"), authority), o.putRunc(root, wrapped), putAll(root, plugins))
+	failed = append(failed, err, o.putMachined(root, "machined", authority), o.putRunc(root), o.wrapRunc(root, wrapped), putAll(root, plugins))
 	return errors.Join(failed...)
 }
 
-func (o Options) putMachined(at string, authority []byte) error {
-	machined, err := os.ReadFile(filepath.Join(o.Talos, "machined"))
-	if err != nil {
-		return err
-	}
-	list, err := os.ReadFile(filepath.Join(o.Talos, "image", "ca-certificates"))
-	if err != nil {
-		return err
-	}
-	trusting, err := trust(machined, list, authority)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(at, trusting, 0o755)
+// official tells whether Talos is the unpacked image of its publisher.
+func (o Options) official() bool {
+	_, err := os.Stat(filepath.Join(o.Talos, machined))
+	return err == nil
 }
 
-// putRunc takes the machine's own runc, and the wrapper before it where containers have to be made otherwise than they are asked for.
-func (o Options) putRunc(root string, wrapped bool) error {
-	runc, err := exec.LookPath("runc")
+// furnish makes folders, links and files where they are not there yet. The official image lacks those that Docker makes.
+func furnish(root string) error {
+	var failed []error
+	missing := func(name string) (at string, is bool) {
+		at = filepath.Join(root, filepath.FromSlash(name))
+		_, err := os.Lstat(at)
+		return at, errors.Is(err, fs.ErrNotExist)
+	}
+	for _, folder := range folders {
+		failed = append(failed, os.MkdirAll(filepath.Join(root, filepath.FromSlash(folder)), 0o755))
+	}
+	for name, target := range links {
+		if at, is := missing(name); is {
+			failed = append(failed, os.Symlink(target, at))
+		}
+	}
+	write := func(name, text string) {
+		if at, is := missing(name); is {
+			failed = append(failed, os.WriteFile(at, []byte(text), 0o644))
+		}
+	}
+	for _, name := range blank {
+		write("etc/"+name, "")
+	}
+	for name, text := range texts {
+		write(name, text)
+	}
+	return errors.Join(failed...)
+}
+
+// machined is where Talos's program is in its image.
+const machined = "usr/bin/init"
+
+// putMachined has the program of the folder of Talos trust the authority, and puts it into the root file system.
+func (o Options) putMachined(root, file string, authority []byte) error {
+	program, err := os.ReadFile(filepath.Join(o.Talos, file))
 	if err != nil {
 		return err
 	}
-	program := path.Join("usr/bin", inside.RuncName)
-	if wrapped {
-		if err := place(o.Node, filepath.Join(root, program)); err != nil {
-			return err
-		}
-		program = strings.TrimPrefix(inside.RealRunc, "/")
+	trusting, err := trust(program, authority)
+	if err != nil {
+		return err
 	}
-	return putAll(root, files{program: runc})
+	return os.WriteFile(filepath.Join(root, machined), trusting, 0o755)
+}
+
+// runc is where a node's is.
+var runc = path.Join("usr/bin", inside.RuncName)
+
+// putRunc takes the machine's own runc.
+func (o Options) putRunc(root string) error {
+	file, err := exec.LookPath("runc")
+	if err != nil {
+		return err
+	}
+	return putAll(root, files{runc: file})
+}
+
+// wrapRunc puts the wrapper before runc, where containers have to be made otherwise than they are asked for.
+func (o Options) wrapRunc(root string, wrapped bool) error {
+	if !wrapped {
+		return nil
+	}
+	at := filepath.Join(root, runc)
+	return errors.Join(os.Rename(at, filepath.Join(root, inside.RealRunc)), place(o.Node, at))
 }
 
 // putAll puts programs into the root file system, with the libraries that they are linked with.

@@ -30,8 +30,8 @@ import (
 // Options are what a World is opened with.
 type Options struct {
 	Dir        string       // holds the nodes' disks and logs; what the world itself puts there is made anew
-	Talos      string       // the folder of the built recipe talos
-	Containerd string       // that of containerd
+	Talos      string       // the folder of the built recipe talos, or of the unpacked official image
+	Containerd string       // that of containerd, which the official image has itself
 	Etcd       string       // the program, for the image that nodes pull
 	Node       string       // the program castle-node
 	Kubernetes string       // the version that configurations name: a kubelet's image has it as its tag
