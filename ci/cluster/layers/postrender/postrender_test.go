@@ -108,6 +108,9 @@ func TestMetalLBHasItsCertificateBeforeItStarts(t *testing.T) {
 	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
 	for file, name := range map[string]string{"ca.crt": "cert", "tls.crt": "metallb-webhook-service.metallb-system.svc"} {
 		block, _ := pem.Decode(secret.Data[file])
+		if block == nil {
+			t.Fatalf("%s is %q", file, secret.Data[file])
+		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			t.Fatal(err)
