@@ -41,9 +41,10 @@ func windowDeployment() *appsv1.Deployment {
 		TerminationGracePeriodSeconds: &grace,
 		Containers: []corev1.Container{{
 			Name: "app", Image: windowImage + ":v1",
-			Args:           []string{"proxy", "--address=$(ADDRESS)", "--port=8001", "--accept-hosts=.*", "--api-prefix=/$(POD)/", "--www=/secret", "--www-prefix=/files/"},
-			Env:            []corev1.EnvVar{{Name: "ADDRESS", Value: "0.0.0.0"}, {Name: "POD", ValueFrom: field}},
-			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8001)}}},
+			Args: []string{"proxy", "--address=$(ADDRESS)", "--port=8001", "--accept-hosts=.*", "--api-prefix=/$(POD)/", "--www=/secret", "--www-prefix=/files/"},
+			Env:  []corev1.EnvVar{{Name: "ADDRESS", Value: "0.0.0.0"}, {Name: "POD", ValueFrom: field}},
+			// Its first probe may come before its socket.
+			ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8001)}}},
 			VolumeMounts:   []corev1.VolumeMount{{Name: "secret", MountPath: "/secret"}},
 		}},
 		Volumes: []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "shown"}}}},

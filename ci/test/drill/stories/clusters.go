@@ -44,7 +44,8 @@ var clusters = []Story{
 	{"apiserver-restarts", "the gate holds until the virtual IP is steady and the API server of each control plane answers", also(
 		in(scenarios, "TestTheGateHoldsUntilEachAPIServerAnswers"), in(gates, "TestTheAPIServerOfEachControlPlaneIsWaitedFor"))},
 	{"kubelet-restarts", "a kubelet that is away for a while is waited for, and what it runs is not started again", also(
-		in(scenarios, whole), in("sandbox/kube", "TestAKubeletThatRestartsLeavesContainersAloneAndDoesNothingElse"))},
+		in(scenarios, whole), in("sandbox/kube", "TestAKubeletThatRestartsLeavesContainersAloneAndDoesNothingElse"),
+		in("sandbox/kube/agent", "TestWhatNeedsTheKubeletWaitsWhileItIsAway"))},
 	{"dns-late", "the platform ends with a pod of the cluster's DNS, so that no layer asks for a name before", also(
 		in(gates, "TestThePlatformGateWaitsForAPodOfCoreDNS"), in("sandbox/kube/services", "TestTheDNSRefusesWithoutAPodOfCoreDNS"))},
 	{"extra-mounts", "machines share Longhorn's folder with its pods wherever its data is, and before they have storage", also(
