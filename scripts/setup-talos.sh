@@ -4,11 +4,10 @@
 # for a create on them that of MetalLB's speaker. Where the official image can be had, Talos and containerd are that one's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages=(runc)
-if talos=$(scripts/talos-image.sh "$2"); then
-	tools=(etcd)
-else
+packages=() tools=(etcd)
+if ! talos=$(scripts/talos-image.sh "$2"); then
 	talos='' tools=(talos containerd etcd)
+	command -v runc >/dev/null || packages+=(runc) # that of Docker's own packages would have to go for Debian's
 fi
 if [ -n "${3:-}" ]; then
 	packages+=(containernetworking-plugins iptables mount nftables)
@@ -18,7 +17,7 @@ if [ "${3:-}" = create ]; then
 	tools+=(metallb-speaker)
 	scripts/tools.sh "$1" "$2" >/dev/null
 fi
-if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+if [ ${#packages[@]} -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$1" packages "${packages[@]}"
 fi
 CGO_ENABLED=0 go build -trimpath -o "$2/bin/castle-node" ./ci/cmd/castle-node # the nodes have no library

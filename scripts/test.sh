@@ -7,7 +7,8 @@ export CASTLE=$1 CASTLE_CACHE=$2
 
 # What the tests use beside Go and Git. The engine's own packages are installed
 # by `castle setup`.
-packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring docker.io slirp4netns chromium git-lfs)
+packages=(openssh-client shellcheck nginx-light mmdebstrap debian-archive-keyring slirp4netns chromium git-lfs)
+command -v dockerd >/dev/null || packages+=(docker.io) # Docker's own packages would have to go for Debian's
 command -v npm >/dev/null || packages+=(npm) # Node.js from elsewhere has its own
 command -v gcc >/dev/null || packages+=(gcc libc6-dev) # the race detector is C
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then

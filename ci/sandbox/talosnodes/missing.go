@@ -15,8 +15,8 @@ import (
 // Unshare is the command before a program that starts nodes: namespaces that end with it, and with them all that was started.
 const Unshare = "unshare --net --mount --pid --fork --mount-proc --kill-child"
 
-// Missing tells all at once what this machine lacks for real nodes, and what to do; nil where there is nothing.
-func Missing() error {
+// Missing tells all at once what this machine lacks for such nodes, and what to do; nil where there is nothing.
+func (o Options) Missing() error {
 	var lacks []error
 	if os.Geteuid() != 0 {
 		lacks = append(lacks, errors.New("root: namespaces, mounts and control groups are made"))
@@ -24,7 +24,7 @@ func Missing() error {
 	if _, err := cgroups(); err != nil {
 		lacks = append(lacks, err)
 	}
-	if _, err := exec.LookPath("runc"); err != nil {
+	if _, err := exec.LookPath("runc"); err != nil && !o.official() {
 		lacks = append(lacks, errors.New("runc: apt-get install --no-install-recommends runc"))
 	}
 	if others, err := interfaces(); err != nil || len(others) > 0 {

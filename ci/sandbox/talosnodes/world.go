@@ -58,7 +58,7 @@ type World struct {
 
 // Open makes the surroundings of nodes in the network namespace of the calling process. Close ends the nodes, too.
 func Open(options Options) (*World, error) {
-	if err := Missing(); err != nil {
+	if err := options.Missing(); err != nil {
 		return nil, err
 	}
 	w := &World{Options: options, nodes: map[string]*node{}}

@@ -32,7 +32,7 @@ func TestNodesOutsideTheirNamespacesAreToldWhatToPutBefore(t *testing.T) {
 	if others, err := interfaces(); err != nil || len(others) == 0 {
 		t.Skipf("NOT RUN: this network namespace has nothing but its loopback: %v", err)
 	}
-	if err := Missing(); err == nil || !strings.Contains(err.Error(), Unshare) {
+	if err := (Options{}).Missing(); err == nil || !strings.Contains(err.Error(), Unshare) {
 		t.Errorf("%v", err)
 	}
 	if _, err := Open(Options{Dir: t.TempDir()}); err == nil {
