@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=() tools=(etcd)
 if ! talos=$(scripts/talos-image.sh "$2"); then
-	talos='' tools=(talos containerd etcd)
+	tools=(talos containerd etcd)
 	command -v runc >/dev/null || packages+=(runc) # that of Docker's own packages would have to go for Debian's
 fi
 if [ -n "${3:-}" ]; then

@@ -17,11 +17,11 @@ if ! timeout 20 docker image inspect "$image" >/dev/null 2>&1; then
 	echo "pulling $image" >&2
 	timeout 600 docker pull --quiet "$image" >&2
 fi
+container=$(timeout 60 docker create "$image")
+trap 'timeout 60 docker rm "$container" >/dev/null; rm -rf "${made:-}"' EXIT
 mkdir -p "$1/talos-image"
 made=$(mktemp -d "$1/talos-image/.made.XXXXXX")
-container=$(timeout 60 docker create "$image")
-trap 'timeout 60 docker rm "$container" >/dev/null; rm -rf "$made"' EXIT
-# Of its devices Docker has made these, and those of a node are made with it.
+# What Docker has put there for a container of its own is left out: each node gets its devices when it starts.
 timeout 600 docker export "$container" | tar --extract --directory "$made" --no-same-owner --exclude='dev/*' --exclude=.dockerenv
 chmod 755 "$made"
 mv "$made" "$folder"

@@ -3,24 +3,26 @@
 package talosnodes
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // TestTheOfficialImageIsTakenAsItIs but for its list of authorities and, where that is needed, the wrapper before its runc.
 func TestTheOfficialImageIsTakenAsItIs(t *testing.T) {
 	image, root, node := t.TempDir(), filepath.Join(t.TempDir(), "system"), filepath.Join(t.TempDir(), "castle-node")
 	list := begins + strings.Repeat("\nall of them", 9) + ends
-	for name, text := range map[string]string{
-		"usr/bin/init": "Talos " + list, "usr/bin/runc": "its runc", "usr/bin/containerd": "its containerd", "opt/cni/bin/flannel": "its flannel",
-		"etc/extensions.yaml": "its extensions", "etc/os-release": "its release",
-	} {
-		write(t, filepath.Join(image, name), text)
+	if err := os.CopyFS(image, fstest.MapFS{
+		"usr/bin/init": {Data: []byte("Talos " + list)}, "usr/bin/runc": {Data: []byte("its runc")}, "usr/bin/containerd": {Data: []byte("its containerd")},
+		"opt/cni/bin/flannel": {Data: []byte("its flannel")}, "etc/extensions.yaml": {Data: []byte("its extensions")},
+		"etc/os-release": {Data: []byte("its release")}, "sbin": {Data: []byte("usr/bin"), Mode: fs.ModeSymlink},
+	}); err != nil {
+		t.Fatal(err)
 	}
-	write(t, node, "the wrapper")
-	if err := os.Symlink("usr/bin", filepath.Join(image, "sbin")); err != nil {
+	if err := os.WriteFile(node, []byte("the wrapper"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 
@@ -39,15 +41,5 @@ func TestTheOfficialImageIsTakenAsItIs(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(image, "usr/bin/init")); err != nil || !strings.Contains(string(got), "all of them") {
 		t.Errorf("the image itself was changed: %q, %v", got, err)
-	}
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
 	}
 }

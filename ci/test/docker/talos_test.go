@@ -5,17 +5,20 @@ package docker
 import (
 	"archive/tar"
 	"bytes"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"tazlab.net/castle/ci/setup/gotool"
 )
 
 // TestTalosIsUnpackedFromItsImage, of which a small one has the name here, and found again without Docker.
 func TestTalosIsUnpackedFromItsImage(t *testing.T) {
+	endToEnd(t)
 	newDaemon(t)
 	recipe, err := gotool.Load("talos")
 	if err != nil {
@@ -23,17 +26,12 @@ func TestTalosIsUnpackedFromItsImage(t *testing.T) {
 	}
 	var content bytes.Buffer
 	archive := tar.NewWriter(&content)
-	for _, entry := range []tar.Header{
-		{Name: "usr/bin/init", Typeflag: tar.TypeReg, Mode: 0o755, Size: 5},
-		{Name: "sbin", Typeflag: tar.TypeSymlink, Linkname: "usr/bin"},
-		{Name: "dev/", Typeflag: tar.TypeDir, Mode: 0o755},
-	} {
-		if err := archive.WriteHeader(&entry); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write([]byte("Talos")[:entry.Size]); err != nil {
-			t.Fatal(err)
-		}
+	if err := archive.AddFS(fstest.MapFS{
+		"usr/bin/init": {Data: []byte("Talos"), Mode: 0o755},
+		"sbin":         {Data: []byte("usr/bin"), Mode: fs.ModeSymlink},
+		"dev":          {Mode: fs.ModeDir | 0o755},
+	}); err != nil {
+		t.Fatal(err)
 	}
 	if err := archive.Close(); err != nil {
 		t.Fatal(err)
