@@ -3,7 +3,6 @@
 package talosnodes
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,26 +87,4 @@ func (w *World) enter(name string, pid int) (groups []string, err error) {
 		}
 	}
 	return groups, nil
-}
-
-// tunables are settings of the whole machine that a kubelet changes (setupKernelTunables in pkg/kubelet/cm/container_manager_linux.go of
-// Kubernetes 1.36).
-var tunables = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
-
-// keepTunables remembers them; what it returns puts them back.
-func keepTunables() (back func() error, err error) {
-	before := map[string][]byte{}
-	for _, tunable := range tunables {
-		file := filepath.Join("/proc/sys", tunable)
-		if before[file], err = os.ReadFile(file); err != nil {
-			return nil, err
-		}
-	}
-	return func() error {
-		var failed []error
-		for file, value := range before {
-			failed = append(failed, os.WriteFile(file, value, 0o644))
-		}
-		return errors.Join(failed...)
-	}, nil
 }

@@ -90,7 +90,7 @@ func (w *World) open() (err error) {
 		if err := w.makeHierarchies(filepath.Base(w.cgroup)); err != nil {
 			return err
 		}
-		back, err := keepTunables()
+		back, err := keepTunables(settingsFolder, keptSettings)
 		if err != nil {
 			return err
 		}
