@@ -385,32 +385,22 @@ func (s *Site) onManifest(ctx context.Context, g *goal, command []string, r *rol
 		text, err := uncached(container).WithExec(args).Stdout(ctx)
 		return text, plain(err)
 	}
-	const result = "/result.json"
-	published, err := uncached(container).WithExec(append(args, "--result="+result)).File(result).Sync(ctx)
-	if err != nil {
-		return "", plain(err)
-	}
-	mounted := func(file *dagger.File) dagger.WithContainerFunc {
-		return func(container *dagger.Container) *dagger.Container { return container.WithMountedFile(result, file) }
-	}
 	if !r.rollback {
-		return r.await(ctx, format, mounted(published), "--published="+result)
+		return r.awaitBeside(ctx, format, container, args)
 	}
-	text, outcome, failed, err := r.outcome(ctx, format, mounted(published), "--published="+result)
+	text, outcome, failed, err := r.outcomeBeside(ctx, format, container, args)
 	if err != nil || !failed {
 		return text, err
 	}
+	const result = "/result.json"
 	undo := append([]string{"undo", "--published=" + result}, g.flags()...)
-	container, args, err = s.ready(ctx, g, undo, r, registry, commit, format, mounted(outcome))
+	container, args, err = s.ready(ctx, g, undo, r, registry, commit, format, func(container *dagger.Container) *dagger.Container {
+		return container.WithMountedFile(result, outcome)
+	})
 	if err != nil {
 		return "", err
 	}
-	const undone = "/undone.json"
-	back, err := uncached(container).WithExec(append(args, "--result="+undone)).File(undone).Sync(ctx)
-	if err != nil {
-		return "", plain(err)
-	}
-	return r.await(ctx, format, mounted(back), "--published="+result)
+	return r.awaitBeside(ctx, format, container, args)
 }
 
 // ready is a container in which a command of castle-publish that works on the

@@ -229,8 +229,26 @@ func (r *rollout) await(ctx context.Context, format Format, mount dagger.WithCon
 	return text, plain(err)
 }
 
-// outcome waits like await. A rollout that failed is no error of this call: its
-// outcome is what castle-publish undo begins with.
+// awaitBeside runs a command of castle-publish and awaits what it changes.
+func (r *rollout) awaitBeside(ctx context.Context, format Format, container *dagger.Container, args []string) (text string, err error) {
+	err = beside(ctx, container, args, func(ctx context.Context, mount dagger.WithContainerFunc, published string) (err error) {
+		text, err = r.await(ctx, format, mount, published)
+		return err
+	})
+	return text, err
+}
+
+// outcomeBeside is awaitBeside where a rollout that failed is no error of this
+// call: its outcome is what castle-publish undo begins with.
+func (r *rollout) outcomeBeside(ctx context.Context, format Format, container *dagger.Container, args []string) (text string, outcome *dagger.File, failed bool, err error) {
+	err = beside(ctx, container, args, func(ctx context.Context, mount dagger.WithContainerFunc, published string) (err error) {
+		text, outcome, failed, err = r.outcome(ctx, format, mount, published)
+		return err
+	})
+	return text, outcome, failed, err
+}
+
+// outcome waits like await, and returns what castle-publish undo begins with.
 func (r *rollout) outcome(ctx context.Context, format Format, mount dagger.WithContainerFunc, what ...string) (text string, outcome *dagger.File, failed bool, err error) {
 	const file = "/outcome.json"
 	waited, err := r.waited(ctx, format, mount, append(what, "--outcome="+file)...)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,37 +59,41 @@ func (f *deliveryFlags) add(command *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long to wait for the rollout")
 }
 
-// open gets access to the cluster.
-func (f *deliveryFlags) open(cmd *cobra.Command) (*clusterWaiter, error) {
-	kubeconfig := os.Getenv(kubeconfigVariable)
-	w := &clusterWaiter{deliveryFlags: *f, waiter: rollout.Waiter{Out: cmd.ErrOrStderr()}}
-	switch {
-	case f.folder == "" && kubeconfig == "":
-		return nil, fmt.Errorf("it is not known which cluster rolls out: name its folder with --cluster-folder, or give a kubeconfig's text in %s", kubeconfigVariable)
-	case f.folder != "" && kubeconfig != "":
-		return nil, fmt.Errorf("--cluster-folder and %s are two ways to a cluster: give one", kubeconfigVariable)
-	case kubeconfig != "":
-		client, err := kube.FromKubeconfig([]byte(kubeconfig))
-		if err != nil {
-			return nil, err
-		}
-		w.waiter.Client = client
-	default:
-		described := run.Cluster{Folder: f.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable)}
-		access, err := described.KubeAccess(cmd.Context())
-		if err != nil {
-			return nil, err
-		}
-		w.cluster, w.waiter.Client = access.Cluster, access.Client
-	}
-	return w, nil
+// waiter is a report.Waiter that gets access to the cluster from now on.
+func (f *deliveryFlags) waiter(cmd *cobra.Command) *clusterWaiter {
+	w := &clusterWaiter{deliveryFlags: *f, Waiter: rollout.Waiter{Out: cmd.ErrOrStderr()}}
+	w.open = sync.OnceValue(func() error { return w.reach(cmd.Context()) })
+	go func() { _ = w.open() }() // whoever waits asks again
+	return w
 }
 
 // clusterWaiter is a report.Waiter on a cluster.
 type clusterWaiter struct {
 	deliveryFlags
-	cluster string // its name, empty where only a kubeconfig is known
-	waiter  rollout.Waiter
+	rollout.Waiter
+	open    func() error // waits for the access
+	cluster string       // its name, empty where only a kubeconfig is known
+}
+
+// reach gets access to the cluster.
+func (w *clusterWaiter) reach(ctx context.Context) (err error) {
+	kubeconfig := os.Getenv(kubeconfigVariable)
+	switch {
+	case w.folder == "" && kubeconfig == "":
+		return fmt.Errorf("it is not known which cluster rolls out: name its folder with --cluster-folder, or give a kubeconfig's text in %s", kubeconfigVariable)
+	case w.folder != "" && kubeconfig != "":
+		return fmt.Errorf("--cluster-folder and %s are two ways to a cluster: give one", kubeconfigVariable)
+	case kubeconfig != "":
+		w.Client, err = kube.FromKubeconfig([]byte(kubeconfig))
+		return err
+	}
+	described := run.Cluster{Folder: w.folder, AgeKey: os.Getenv(secrets.AgeKeyVariable)}
+	access, err := described.KubeAccess(ctx)
+	if err != nil {
+		return err
+	}
+	w.cluster, w.Client = access.Cluster, access.Client
+	return nil
 }
 
 // Wait implements report.Waiter.
@@ -97,9 +102,12 @@ func (w *clusterWaiter) Wait(ctx context.Context, delivered report.Delivered) (r
 		Revision: delivered.Commit, Image: delivered.Image, Repository: delivered.Repository, Delivery: w.delivery,
 	}
 	err := w.of(delivered.Resource, &wanted)
+	if err == nil {
+		err = w.open()
+	}
 	var seen rollout.Seen
 	if err == nil {
-		seen, err = w.waiter.Wait(ctx, wanted, w.timeout)
+		seen, err = w.Waiter.Wait(ctx, wanted, w.timeout)
 	}
 	_, failed := errors.AsType[*rollout.FailedError](err)
 	return report.Rollout{
@@ -163,7 +171,7 @@ func newReachCommand() *cobra.Command {
 		Short: "Make sure that there is a way to the cluster, before a publish that is to be waited for",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := where.open(cmd); err != nil {
+			if err := where.waiter(cmd).open(); err != nil {
 				return fmt.Errorf("nothing is changed yet, since the rollout could not be waited for: %w", err)
 			}
 			return nil
@@ -192,17 +200,15 @@ publish or a rollback has changed, with --published, or what is named by
 					return err
 				}
 			}
-			var result report.Result
-			if published != "" {
-				data, err := os.ReadFile(published)
-				if err != nil {
-					return fmt.Errorf("read what was published: %w", err)
+			waiter := where.waiter(cmd)
+			if published == "" {
+				if err := waiter.open(); err != nil {
+					return err
 				}
-				if err := json.Unmarshal(data, &result); err != nil {
-					return fmt.Errorf("%s is not what castle-publish writes with --result: %w", published, err)
-				}
+				seen, err := report.Wait(cmd.Context(), waiter, wanted, began)
+				return errors.Join(format.Print(cmd, seen), err)
 			}
-			waiter, err := where.open(cmd)
+			result, err := handedOver(cmd.Context(), published)
 			if err != nil {
 				return err
 			}
@@ -210,29 +216,25 @@ publish or a rollback has changed, with --published, or what is named by
 				err := result.WaitUndone(cmd.Context(), waiter)
 				return errors.Join(format.Print(cmd, result), err)
 			}
-			if published != "" {
-				err := result.WaitRollout(cmd.Context(), waiter)
-				if outcome != "" {
-					data, failure := json.Marshal(result)
-					if failure == nil {
-						failure = os.WriteFile(outcome, data, 0o644)
-					}
-					if failure != nil {
-						return errors.Join(err, fmt.Errorf("write the outcome: %w", failure))
-					}
-					if result.Rollout != nil && result.Rollout.Failed {
-						return nil // whoever wanted the outcome goes on from it
-					}
+			err = result.WaitRollout(cmd.Context(), waiter)
+			if outcome != "" {
+				data, failure := json.Marshal(result)
+				if failure == nil {
+					failure = os.WriteFile(outcome, data, 0o644)
 				}
-				return errors.Join(format.Print(cmd, result), err)
+				if failure != nil {
+					return errors.Join(err, fmt.Errorf("write the outcome: %w", failure))
+				}
+				if result.Rollout != nil && result.Rollout.Failed {
+					return nil // whoever wanted the outcome goes on from it
+				}
 			}
-			seen, err := report.Wait(cmd.Context(), waiter, wanted, began)
-			return errors.Join(format.Print(cmd, seen), err)
+			return errors.Join(format.Print(cmd, result), err)
 		},
 	}
 	where.add(command)
 	flags := command.Flags()
-	flags.StringVar(&published, "published", "", "the result of castle-publish whose rollout is waited for")
+	flags.StringVar(&published, "published", "", "the file that castle-publish, which may still be at work, writes its result to with --result: it is waited for, and removed; then the rollout is")
 	flags.StringVar(&outcome, "outcome", "", "with --published: write the result to this file as well, and succeed without a report where the rollout failed, for castle-publish undo")
 	flags.StringVar(&wanted.Commit, "revision", "", "the GitOps repository's commit that must be rolled out; default: the newest")
 	flags.StringVar(&wanted.Image, "image", "", "the image that must run, with its tag; default: what the commit names")

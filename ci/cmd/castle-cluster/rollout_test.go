@@ -49,30 +49,37 @@ func wanted(deployment kube.Object, name string) rollout.Wanted {
 
 // The report of the whole run is printed though its rollout was not seen, and that is an error nevertheless.
 func TestWhatWasPublishedIsToldThoughTheRolloutWasNotSeen(t *testing.T) {
-	const image = "me/blog:blog-1a2b3c4"
-	data, err := json.Marshal(report.Result{
-		Rollback: true, Changed: true, Image: report.Image{Repository: "me/blog", Tag: "blog-1a2b3c4"},
-		GitOps: report.GitOps{Branch: "main", Commit: "c0ffee", Image: image, Resource: report.Resource{Kind: "Deployment", Namespace: "web", Name: "site"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "result.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(kubeconfigVariable, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: s, user: u}}],
-		clusters: [{name: s, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: t}}]}`)
-	command := newRolloutCommand()
-	var out strings.Builder
-	command.SetOut(&out)
-	command.SetErr(&strings.Builder{})
-	command.SetArgs([]string{"--published=" + file, "--timeout=300ms"})
-	err = command.Execute()
-	if err == nil || !strings.Contains(err.Error(), "the manifest on branch main names it (GitOps commit c0ffee); only the rollout of web/site was not seen") {
-		t.Errorf("%v", err)
-	}
-	if !strings.HasPrefix(out.String(), "Rolled back, but its rollout was not seen\n") {
-		t.Errorf("printed %q", out.String())
+	for title, kubeconfig := range map[string]string{
+		"a cluster that does not answer": `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: s, user: u}}],
+			clusters: [{name: s, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: t}}]}`,
+		"no way to any": "no kubeconfig",
+	} {
+		t.Run(title, func(t *testing.T) {
+			const image = "me/blog:blog-1a2b3c4"
+			data, err := json.Marshal(report.Result{
+				Rollback: true, Changed: true, Image: report.Image{Repository: "me/blog", Tag: "blog-1a2b3c4"},
+				GitOps: report.GitOps{Branch: "main", Commit: "c0ffee", Image: image, Resource: report.Resource{Kind: "Deployment", Namespace: "web", Name: "site"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "result.json")
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv(kubeconfigVariable, kubeconfig)
+			command := newRolloutCommand()
+			var out strings.Builder
+			command.SetOut(&out)
+			command.SetErr(&strings.Builder{})
+			command.SetArgs([]string{"--published=" + file, "--timeout=300ms"})
+			err = command.Execute()
+			if err == nil || !strings.Contains(err.Error(), "the manifest on branch main names it (GitOps commit c0ffee); only the rollout of web/site was not seen") {
+				t.Errorf("%v", err)
+			}
+			if !strings.HasPrefix(out.String(), "Rolled back, but its rollout was not seen\n") {
+				t.Errorf("printed %q", out.String())
+			}
+		})
 	}
 }

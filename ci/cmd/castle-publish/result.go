@@ -3,8 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
@@ -18,7 +18,7 @@ type resultFlags struct {
 }
 
 func (r *resultFlags) add(command *cobra.Command) {
-	command.Flags().StringVar(&r.file, "result", "", "a file to write the result to as well, for castle-cluster rollout")
+	command.Flags().StringVar(&r.file, "result", "", "a file to write the result to as well, for castle-cluster rollout, which may be waiting for it")
 	r.format.Add(command)
 }
 
@@ -28,7 +28,8 @@ func (r *resultFlags) print(cmd *cobra.Command, result report.Result) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(r.file, data, 0o644); err != nil {
+		// Who waits for the file reads it as soon as it is there.
+		if err := renameio.WriteFile(r.file, data, 0o644); err != nil {
 			return fmt.Errorf("write the result: %w", err)
 		}
 	}
