@@ -15,6 +15,9 @@ if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$CASTLE" packages "${packages[@]}"
 fi
 
+# any is the pattern that go test finds each of some tests by.
+any() { local IFS='|' && echo "^($*)\$"; }
+
 # Where everything has to be built first, all of these would not end in time: further ways through code that other tests run, here or in
 # its package, and builds that the tests below depend on anyway. "make drill" plays those of them that are stories.
 slow=(
@@ -65,10 +68,9 @@ for name in "${slow[@]}" "${main[@]}"; do
 done
 [ -z "${ALL:-}" ] || slow=()
 # Another version of Hugo has a target of its own, test-hugo, which builds it.
-printf -v pattern '%s|' "${slow[@]}" TestASiteIsBuiltWithTheHugoThatItNames
-left_out=(-skip "^(${pattern%|})\$")
+left_out=(-skip "$(any "${slow[@]}" TestASiteIsBuiltWithTheHugoThatItNames)")
 echo 'left to "make test-hugo": TestASiteIsBuiltWithTheHugoThatItNames'
-[ ${#slow[@]} = 0 ] || printf 'left to "make test ALL=1":%s\n' "$(printf '\n  %s' "${slow[@]}")"
+[ ${#slow[@]} = 0 ] || { echo 'left to "make test ALL=1":' && printf '  %s\n' "${slow[@]}"; }
 
 step() { printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"; }
 
@@ -103,9 +105,9 @@ cat "$lint_says"
 
 race=(-race) run=()
 if [ -z "${ALL:-}" ] && [ "$SECONDS" -gt 1800 ]; then
-	printf -v pattern '%s|' "${main[@]}"
-	race=() run=(-run "^(${pattern%|})\$") # what the race detector needs would be compiled beside all else
-	printf 'the tools had to be built first; left to the next "make test" are the race detector, and of scenarios and end-to-end tests all but:%s\n' "$(printf '\n  %s' "${main[@]}")"
+	race=() run=(-run "$(any "${main[@]}")") # what the race detector needs would be compiled beside all else
+	echo 'the tools had to be built first; left to the next "make test" are the race detector, and of scenarios and end-to-end tests all but:'
+	printf '  %s\n' "${main[@]}"
 fi
 
 step "unit tests${race:+, with the race detector}"

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/google/renameio/v2"
 
@@ -17,23 +17,27 @@ import (
 )
 
 func TestAResultIsWaitedForAndTakenAway(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "result.json")
-	written := make(chan error, 1)
-	go func() {
-		time.Sleep(3 * handoverPause)
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "result.json")
+		var result report.Result
+		waited := make(chan error, 1)
+		go func() {
+			var err error
+			result, err = handedOver(t.Context(), file)
+			waited <- err
+		}()
+		synctest.Wait() // it has looked, and found nothing
 		data, err := json.Marshal(report.Result{Changed: true, GitOps: report.GitOps{Commit: "c0ffee"}})
-		written <- errors.Join(err, renameio.WriteFile(file, data, 0o644))
-	}()
-	result, err := handedOver(t.Context(), file)
-	if err := errors.Join(err, <-written); err != nil {
-		t.Fatal(err)
-	}
-	if !result.Changed || result.GitOps.Commit != "c0ffee" {
-		t.Errorf("%+v", result)
-	}
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is there still: %v", err)
-	}
+		if err := errors.Join(err, renameio.WriteFile(file, data, 0o644), <-waited); err != nil {
+			t.Fatal(err)
+		}
+		if !result.Changed || result.GitOps.Commit != "c0ffee" {
+			t.Errorf("%+v", result)
+		}
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("it is there still: %v", err)
+		}
+	})
 }
 
 func TestNoResultIsWaitedForAfterTheEnd(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,11 +58,10 @@ func (f *deliveryFlags) add(command *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long to wait for the rollout")
 }
 
-// waiter is a report.Waiter that gets access to the cluster from now on.
-func (f *deliveryFlags) waiter(cmd *cobra.Command) *clusterWaiter {
+// open gets access to the cluster. Where there is no way to it, that is the waiter's to say when it is asked to wait.
+func (f *deliveryFlags) open(cmd *cobra.Command) *clusterWaiter {
 	w := &clusterWaiter{deliveryFlags: *f, Waiter: rollout.Waiter{Out: cmd.ErrOrStderr()}}
-	w.open = sync.OnceValue(func() error { return w.reach(cmd.Context()) })
-	go func() { _ = w.open() }() // whoever waits asks again
+	w.unreachable = w.reach(cmd.Context())
 	return w
 }
 
@@ -71,8 +69,8 @@ func (f *deliveryFlags) waiter(cmd *cobra.Command) *clusterWaiter {
 type clusterWaiter struct {
 	deliveryFlags
 	rollout.Waiter
-	open    func() error // waits for the access
-	cluster string       // its name, empty where only a kubeconfig is known
+	unreachable error  // why there is no way to the cluster
+	cluster     string // its name, empty where only a kubeconfig is known
 }
 
 // reach gets access to the cluster.
@@ -103,7 +101,7 @@ func (w *clusterWaiter) Wait(ctx context.Context, delivered report.Delivered) (r
 	}
 	err := w.of(delivered.Resource, &wanted)
 	if err == nil {
-		err = w.open()
+		err = w.unreachable
 	}
 	var seen rollout.Seen
 	if err == nil {
@@ -171,7 +169,7 @@ func newReachCommand() *cobra.Command {
 		Short: "Make sure that there is a way to the cluster, before a publish that is to be waited for",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := where.waiter(cmd).open(); err != nil {
+			if err := where.open(cmd).unreachable; err != nil {
 				return fmt.Errorf("nothing is changed yet, since the rollout could not be waited for: %w", err)
 			}
 			return nil
@@ -200,10 +198,10 @@ publish or a rollback has changed, with --published, or what is named by
 					return err
 				}
 			}
-			waiter := where.waiter(cmd)
+			waiter := where.open(cmd)
 			if published == "" {
-				if err := waiter.open(); err != nil {
-					return err
+				if waiter.unreachable != nil {
+					return waiter.unreachable
 				}
 				seen, err := report.Wait(cmd.Context(), waiter, wanted, began)
 				return errors.Join(format.Print(cmd, seen), err)
