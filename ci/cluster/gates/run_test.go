@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tazlab.net/castle/ci/base/redact"
@@ -66,12 +67,14 @@ func TestWhatIsSeenIsRedactedBeforeItIsCut(t *testing.T) {
 }
 
 func TestEveryConditionThatIsLateIsNamed(t *testing.T) {
-	late := []Condition{Condition{"a", kube.WaitFunc(never), ""}, Condition{"b", kube.WaitFunc(never), "logs"}}
-	err := Wait(t.Context(), "test", late, Options{Timeout: 100 * time.Millisecond})
-	want := "waiting for a: nothing seen yet, 100ms\nwaiting for b: nothing seen yet, 100ms; look at: logs"
-	if err == nil || err.Error() != want {
-		t.Errorf("got\n%v\nwant\n%s", err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		late := []Condition{Condition{"a", kube.WaitFunc(never), ""}, Condition{"b", kube.WaitFunc(never), "logs"}}
+		err := Wait(t.Context(), "test", late, Options{Timeout: 100 * time.Millisecond})
+		want := "waiting for a: nothing seen yet, 100ms\nwaiting for b: nothing seen yet, 100ms; look at: logs"
+		if err == nil || err.Error() != want {
+			t.Errorf("got\n%v\nwant\n%s", err, want)
+		}
+	})
 }
 
 func TestTheCallersDeadlineIsATimeoutToo(t *testing.T) {
