@@ -15,7 +15,7 @@ var looked = map[string]string{
 	"ambiguous-terms": "–", "headers-break": "nothing, but fonts, pictures or comments are missing", "moved-base-image": "`… exists with the digest …",
 	"image-swapped": "`… published …, and … is … now`", "republish": "–", "cold-runner": "–", "secrets-leak": "–",
 
-	"refused-images": "`waiting for …`, and `cannot pull …`", "volumes-late": "`waiting for …`",
+	"refused-images": "`waiting for …`, and `cannot pull …`", "volumes-late": "`waiting for …`", "silent-address": "`an address for a LoadBalancer Service`, and `unproven`",
 	"cert-late": "–", "crd-lying": "`waiting for …`",
 	"webhook-late": "`waiting for …`", "webhook-lies": "`waiting for …`", "wait-on-nothing": "`waiting for …`", "bootstrap-noop": "`waiting for …`",
 	"vip-flaps": "`waiting for …`", "slow-uplink": "`waiting for …`", "apiserver-restarts": "`waiting for …`", "kubelet-restarts": "`waiting for …`", "dns-late": "`waiting for …`", "extra-mounts": "`waiting for …`", "flux-needs-secret": "`waiting for …`: a GitRepository",

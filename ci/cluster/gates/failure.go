@@ -25,6 +25,12 @@ type Impossible struct {
 	Cause error
 }
 
+// Unproven is the error of a condition that holds as far as the cluster says, and of which something could not be seen from here. It does not
+// keep its gate shut.
+type Unproven struct{ Seen string }
+
+func (e *Unproven) Error() string { return "unproven: " + e.Seen }
+
 // errStopped ends the waits beside one that turned out to be impossible.
 var errStopped = errors.New("no longer waited for: another condition of the gate cannot be met")
 

@@ -115,7 +115,8 @@ func networking(e Env) []Condition {
 		return conditions
 	}
 	return append(conditions,
-		Condition{"an address for a LoadBalancer Service", loadBalancer{e.Kube, "castle", e.Cluster.LoadBalancer.Pool}, "kubectl get services -A; kubectl -n " + proofNamespace + " get events; kubectl -n " + ns + " logs deployment/metallb-controller"})
+		Condition{"an address for a LoadBalancer Service", loadBalancer{e.Kube, "castle", e.Cluster.LoadBalancer.Pool, e.Cluster.ControlPlanes(), answersWithin},
+			"kubectl get services -A; kubectl -n " + proofNamespace + " get events; kubectl -n " + ns + " logs deployment/metallb-controller; kubectl -n " + ns + " logs daemonset/metallb-speaker"})
 }
 
 func storage(e Env) []Condition {

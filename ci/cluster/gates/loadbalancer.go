@@ -8,31 +8,49 @@ import (
 	"strings"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
-// loadBalancer waits until a Service of type LoadBalancer gets an address of the pool, or MetalLB answers that others hold all of
-// them. The Service is castle's own, has no endpoints, and is removed whatever the outcome is; a dry run would show nothing, because
-// MetalLB acts on what is stored.
+// loadBalancer waits until a Service of type LoadBalancer gets an address of the pool and somebody answers there, or MetalLB answers that
+// others hold all of them. The Service is castle's own and is removed whatever the outcome is; a dry run would show nothing, because MetalLB
+// acts on what is stored. What answers behind it is the cluster's own API, which needs no image and lets nobody in that it would not elsewhere.
+//
+// An address at which nobody answers is Unproven: that is seen from here alone, where a firewall may stand in between.
 type loadBalancer struct {
 	Kube *kube.Client
 	// Pool is the IPAddressPool that the address is asked from, Ranges what it consists of: "a-b" or a prefix.
 	Pool   string
 	Ranges []string
+	// Servers are the control planes.
+	Servers []description.Node
+	// Silence is how long nobody may answer while speakers run on all nodes that they shall run on.
+	Silence time.Duration
 }
 
-const proofService = "loadbalancer"
+const (
+	proofService = "loadbalancer"
+	// answersWithin is for how long MetalLB may take to announce an address: its speakers find each other within seconds, and switches
+	// learn of it by the announcement itself.
+	answersWithin = 20 * time.Second
+)
 
 // Wait waits as Waiter says.
 func (l loadBalancer) Wait(ctx context.Context, report func(string)) error {
-	proof := l.service()
+	proof, endpoints := l.service(), l.endpoints()
 	defer proof.remove(ctx)
+	defer endpoints.remove(ctx)
 	var own types.UID
 	err := l.Kube.Poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) kube.Answer {
 		service, err := proof.create(ctx)
+		if err == nil {
+			_, err = endpoints.create(ctx)
+		}
 		if err != nil {
 			return kube.Answer{Seen: "cannot create the Service yet: " + kube.Brief(err).Error(), Err: err}
 		}
@@ -47,19 +65,66 @@ func (l loadBalancer) Wait(ctx context.Context, report func(string)) error {
 		{Resource: addressPools, Namespace: metallbNamespace, Name: l.Pool},
 		{Resource: kube.Events, Namespace: proofNamespace},
 	}
-	return l.Kube.Follow(ctx, targets, func(view kube.View) (string, bool, error) {
+	var given netip.Addr
+	err = l.Kube.Follow(ctx, targets, func(view kube.View) (seen string, ok bool, err error) {
 		services, pools, events := view[0], view[1], view[2]
 		if len(services) == 0 || services[0].GetUID() != own {
 			return "", false, fmt.Errorf("somebody removed the Service %s/%s; run it again", proofNamespace, proofService)
 		}
-		seen, ok := l.hasAddress(services[0])
-		if !ok && len(pools) > 0 && refused(events, own) {
+		given, seen = l.addressOf(services[0])
+		if !given.IsValid() && len(pools) > 0 && refused(events, own) {
 			if free, used := counted(pools[0]); free == 0 && used > 0 {
 				return fmt.Sprintf("MetalLB answers: all %d addresses of the pool are in use", used), true, nil
 			}
 		}
-		return seen, ok, nil
+		return seen, given.IsValid(), nil
 	}, report)
+	if err != nil || !given.IsValid() {
+		return err
+	}
+	return l.answers(ctx, given, report)
+}
+
+// answers waits until the API answers at the address that the Service has.
+func (l loadBalancer) answers(ctx context.Context, address netip.Addr, report func(string)) error {
+	client, err := l.Kube.ForwardedHTTPClient()
+	if err != nil {
+		return err
+	}
+	var silent string
+	since := time.Now()
+	err = l.Kube.Poll(250*time.Millisecond).Until(ctx, func(ctx context.Context) kube.Answer {
+		// Whatever the API says there, somebody answers.
+		why, err := get(ctx, client, apiAt(address, "/version"))
+		if err == nil {
+			return kube.Answer{Seen: "got " + address.String() + ", which answers", OK: true}
+		}
+		seen := fmt.Sprintf("got %s, and nobody answers there: %s", address, why)
+		if others := l.missingSpeakers(ctx); others != "" {
+			since = time.Now()
+			return kube.Answer{Seen: seen + "; " + others}
+		}
+		if time.Since(since) >= l.Silence {
+			silent = seen
+		}
+		return kube.Answer{Seen: seen, OK: silent != ""}
+	}, report)
+	if err == nil && silent != "" {
+		return &Unproven{silent}
+	}
+	return err
+}
+
+// missingSpeakers says which of MetalLB's speakers are still to come. Where they go by another name, nothing is known of them.
+func (l loadBalancer) missingSpeakers(ctx context.Context) string {
+	speakers, err := l.Kube.Resource(kube.DaemonSets).Namespace(metallbNamespace).Get(ctx, "metallb-speaker", metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	if seen, all := kube.OnEveryNode(speakers); !all {
+		return "MetalLB's speakers: " + seen
+	}
+	return ""
 }
 
 // refused tells whether MetalLB found no address for the Service. Why is not told in words that can be relied on: of an exhausted pool
@@ -78,12 +143,26 @@ func (l loadBalancer) service() proof {
 		"spec": map[string]any{
 			"type":                          "LoadBalancer",
 			"allocateLoadBalancerNodePorts": false,
-			"ports":                         []any{map[string]any{"name": "discard", "port": int64(9), "protocol": "TCP"}},
+			"ports":                         []any{map[string]any{"name": "https", "port": int64(apiPort), "protocol": "TCP"}},
 		},
 	}}
 }
 
-func (l loadBalancer) hasAddress(service *unstructured.Unstructured) (string, bool) {
+// endpoints lead from the Service, which selects no pods, to the control planes. MetalLB announces no address that leads nowhere
+// (MetalLB v0.15.2, speaker/layer2_controller.go).
+func (l loadBalancer) endpoints() proof {
+	list := make([]any, len(l.Servers))
+	for i, server := range l.Servers {
+		list[i] = map[string]any{"addresses": []any{server.Address.String()}, "conditions": map[string]any{"ready": true}}
+	}
+	return proof{kube: l.Kube, resource: kube.EndpointSlices, name: proofService, labels: map[string]any{discoveryv1.LabelServiceName: proofService}, object: map[string]any{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": list,
+		"ports": []any{map[string]any{"name": "https", "port": int64(apiPort), "protocol": "TCP"}},
+	}}
+}
+
+// addressOf is the address of the pool that the Service was given, and what was seen. Not valid: none.
+func (l loadBalancer) addressOf(service *unstructured.Unstructured) (netip.Addr, string) {
 	ingress, _, _ := unstructured.NestedSlice(service.Object, "status", "loadBalancer", "ingress")
 	for _, entry := range ingress {
 		entry, _ := entry.(map[string]any)
@@ -93,11 +172,11 @@ func (l loadBalancer) hasAddress(service *unstructured.Unstructured) (string, bo
 			continue
 		}
 		if inRanges(address, l.Ranges) {
-			return "got " + text, true
+			return address, "got " + text
 		}
-		return fmt.Sprintf("got %s, which is not in %s", text, strings.Join(l.Ranges, ", ")), false
+		return netip.Addr{}, fmt.Sprintf("got %s, which is not in %s", text, strings.Join(l.Ranges, ", "))
 	}
-	return "no address yet", false
+	return netip.Addr{}, "no address yet"
 }
 
 // inRanges tells whether an address is in one of the ranges, "first-last" or a prefix, both ends included.

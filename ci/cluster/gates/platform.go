@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -92,8 +91,13 @@ func apiServersOf(cluster *description.Cluster) []apiServer {
 	return list
 }
 
-func readyz(address netip.Addr) string {
-	return "https://" + net.JoinHostPort(address.String(), "6443") + "/readyz?verbose"
+// apiPort is where API servers listen.
+const apiPort = 6443
+
+func readyz(address netip.Addr) string { return apiAt(address, "/readyz?verbose") }
+
+func apiAt(address netip.Addr, path string) string {
+	return "https://" + netip.AddrPortFrom(address, apiPort).String() + path
 }
 
 // Wait waits as Waiter says.

@@ -22,8 +22,8 @@ type proof struct {
 	resource schema.GroupVersionResource
 	object   map[string]any // with apiVersion, kind and spec
 	name     string
-	// annotations of the object. May be nil.
-	annotations map[string]any
+	// labels and annotations of the object, beside those that say whose it is. May be nil.
+	labels, annotations map[string]any
 }
 
 var proofLabels = map[string]any{"app.kubernetes.io/managed-by": "castle"}
@@ -41,7 +41,9 @@ func (p proof) create(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err := p.delete(ctx); err != nil {
 		return nil, err
 	}
-	metadata := map[string]any{"name": p.name, "labels": proofLabels}
+	labels := maps.Clone(proofLabels)
+	maps.Copy(labels, p.labels)
+	metadata := map[string]any{"name": p.name, "labels": labels}
 	if p.annotations != nil {
 		metadata["annotations"] = p.annotations
 	}

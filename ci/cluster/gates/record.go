@@ -8,9 +8,13 @@ func (e Event) Record(layer string) timeline.Event {
 	if e.Phase != PhaseEnd {
 		return record
 	}
-	record.Cause, record.Result = "", timeline.ResultOK
-	if e.Err != nil {
+	switch {
+	case e.Err != nil:
 		record.Result, record.Cause, record.Next = timeline.ResultFailed, e.Err.Error(), e.Next
+	case e.Unproven:
+		record.Result, record.Next = timeline.ResultUnproven, e.Next
+	default:
+		record.Result, record.Cause = timeline.ResultOK, ""
 	}
 	return record
 }

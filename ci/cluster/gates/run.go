@@ -26,7 +26,8 @@ type Condition struct {
 // Waiter is a condition without its name.
 type Waiter interface {
 	// Wait returns nil as soon as the condition holds. It reports what it sees, the last report being the newest. It
-	// returns the context's error when that ends first, and any other error only where waiting longer cannot help.
+	// returns the context's error when that ends first, an *Unproven where it can see no more, and any other error only where waiting longer
+	// cannot help.
 	Wait(ctx context.Context, report func(lastSeen string)) error
 }
 
@@ -50,6 +51,7 @@ type Event struct {
 	Elapsed   time.Duration // since the gate was reached
 	Next      string        // what to look at, a command
 	Err       error         // at the end: why it does not hold; nil when it does
+	Unproven  bool          // at the end: it holds, but for what was seen last
 }
 
 // seenLimit bounds what is kept of a message that some server wrote, so that an event fits into one atomic write.
@@ -155,9 +157,10 @@ type runner struct {
 // wait waits for one condition. parent is the caller's context, waiting the one that also ends by deadline.
 func (r *runner) wait(parent, waiting context.Context, condition Condition) error {
 	about := Event{Condition: condition.Name, Next: condition.Next}
+	unproven := false
 	send := func(phase Phase, seen string, err error) {
 		event := about
-		event.Phase, event.Seen, event.Err = phase, seen, err
+		event.Phase, event.Seen, event.Err, event.Unproven = phase, seen, err, unproven
 		r.send(event)
 	}
 
@@ -188,6 +191,9 @@ func (r *runner) wait(parent, waiting context.Context, condition Condition) erro
 	mutex.Lock()
 	defer mutex.Unlock()
 	ended = true
+	if doubt, is := errors.AsType[*Unproven](err); is {
+		unproven, err, seen = true, nil, redact.Text(doubt.Seen)
+	}
 	if err == nil {
 		last = shorten(seen)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -103,8 +104,22 @@ func (c *Client) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // HTTPClient is an HTTP client that opens a new connection for every request: an open one says nothing about who
 // holds an address now.
-func (c *Client) HTTPClient() (*http.Client, error) {
-	tlsConfig, err := rest.TLSConfigFor(c.config)
+func (c *Client) HTTPClient() (*http.Client, error) { return httpClient(c.config) }
+
+// ForwardedHTTPClient is HTTPClient for addresses that lead to the API and that its certificate need not name: it shows itself as what
+// answers where the connection's own API does.
+func (c *Client) ForwardedHTTPClient() (*http.Client, error) {
+	own, err := url.Parse(c.config.Host)
+	if err != nil {
+		return nil, err
+	}
+	config := c.Config()
+	config.ServerName = own.Hostname()
+	return httpClient(config)
+}
+
+func httpClient(config *rest.Config) (*http.Client, error) {
+	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +127,8 @@ func (c *Client) HTTPClient() (*http.Client, error) {
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return &http.Client{Transport: &http.Transport{
-		Proxy:             c.config.Proxy,
-		DialContext:       c.config.Dial,
+		Proxy:             config.Proxy,
+		DialContext:       config.Dial,
 		TLSClientConfig:   tlsConfig,
 		DisableKeepAlives: true,
 	}}, nil

@@ -29,6 +29,7 @@ const (
 	ResultFailed    = "failed"
 	ResultSkipped   = "skipped"
 	ResultUnchanged = "unchanged"
+	ResultUnproven  = "unproven" // well as far as it was seen; Cause says what was not
 
 	// ResultInterrupted is never logged: Build gives it to what has a start and no end.
 	ResultInterrupted = "interrupted"

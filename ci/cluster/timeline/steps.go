@@ -215,7 +215,7 @@ func (s *Steps) end(event Event, k key) {
 	for _, line := range lines[1:] {
 		s.more(line)
 	}
-	if event.Next != "" && event.Result == ResultFailed {
+	if event.Next != "" && (event.Result == ResultFailed || event.Result == ResultUnproven) {
 		s.more("next: " + event.Next)
 	}
 }

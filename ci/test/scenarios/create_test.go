@@ -46,6 +46,7 @@ func TestAClusterIsCreatedThroughFaultsKeptAndDestroyed(t *testing.T) {
 	w.heldUntilServed("engine", "external-secrets-webhook")
 	w.poolAtFirstTry()
 	w.heldThroughTheFlap()
+	w.balancerAnswered()
 	w.lackedAKubelet()
 	w.cameUpWhileOthersWereMade()
 	w.pulledAhead()
@@ -184,6 +185,18 @@ func (w *world) poolAtFirstTry() {
 			w.t.Errorf("networking had an error:\n%s", log)
 		}
 	}
+}
+
+// balancerAnswered fails the test unless the API was seen to answer at a load balancer's address.
+func (w *world) balancerAnswered() {
+	w.t.Helper()
+	const gate = "an address for a LoadBalancer Service"
+	end := w.event(ends(timeline.KindGate, layers.Networking, gate))
+	answers := w.event(func(e timeline.Event) bool { return e.Name == gate && strings.HasSuffix(e.Cause, ", which answers") })
+	if end.Result != timeline.ResultOK || answers.Cause == "" {
+		w.t.Errorf("the gate of the load balancer ended with %+v", end)
+	}
+	tell.Observation(w.t, 0, "MetalLB: %s", answers.Cause)
 }
 
 // heldThroughTheFlap fails the test unless the virtual IP was seen to answer and then not, before its gate opened.

@@ -37,6 +37,7 @@ func containers() []change {
 func TestCreateOnRealNodes(t *testing.T) {
 	w := newRealWorld(t)
 	w.castle("create").succeeds()
+	w.balancerAnswered()
 	w.hasExactlyItsVMs()
 	talosconfig := w.unsealed("talosconfig")
 	members := w.hasAQuorum(talosconfig)

@@ -56,12 +56,28 @@ type Proxy struct {
 type known struct {
 	services corelisters.ServiceLister
 	slices   discoverylisters.EndpointSliceLister
+	pods     corelisters.PodLister
 	webhooks *webhooks
 	synced   []cache.InformerSynced
 }
 
 func (k *known) ready() bool {
 	return !slices.ContainsFunc(k.synced, func(synced cache.InformerSynced) bool { return !synced() })
+}
+
+// speakers are the pods that announce addresses of load balancers, by the labels of MetalLB's chart.
+var speakers = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "metallb", "app.kubernetes.io/component": "speaker"})
+
+func isSpeaker(object any) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && speakers.Matches(labels.Set(pod.Labels))
+}
+
+// announced tells whether addresses of load balancers are: without a speaker that runs, nobody answers for them (MetalLB v0.15.2,
+// speaker/layer2_controller.go).
+func (k *known) announced() bool {
+	pods, err := k.pods.List(speakers)
+	return err == nil && slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 }
 
 // New makes a proxy that knows no services yet.
@@ -85,14 +101,18 @@ func (p *Proxy) Connect(factory informers.SharedInformerFactory) error {
 		DeleteFunc: func(any) { p.Changed() },
 	}
 	informers := append([]cache.SharedIndexInformer{services.Informer(), endpoints.Informer()}, hooks.informers...)
-	var synced []cache.InformerSynced
+	pods := factory.Core().V1().Pods()
+	if _, err := pods.Informer().AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: isSpeaker, Handler: changed}); err != nil {
+		return err
+	}
+	synced := []cache.InformerSynced{pods.Informer().HasSynced}
 	for _, informer := range informers {
 		if _, err := informer.AddEventHandler(changed); err != nil {
 			return err
 		}
 		synced = append(synced, informer.HasSynced)
 	}
-	p.known.Store(&known{services.Lister(), endpoints.Lister(), hooks, synced})
+	p.known.Store(&known{services.Lister(), endpoints.Lister(), pods.Lister(), hooks, synced})
 	return nil
 }
 
@@ -229,11 +249,15 @@ func (p *Proxy) wanted(now *known) (map[netip.AddrPort][]netip.AddrPort, map[net
 	if err != nil {
 		p.options.Log.Error("services cannot be listed", "error", err)
 	}
+	announced := now.announced()
 	for _, service := range all {
 		if service.Namespace == metav1.NamespaceSystem && service.Name == DNSService {
 			continue // its pods are pretended, and DNS stands for them
 		}
 		cluster, outside := addressesOf(service)
+		if !announced {
+			outside = nil
+		}
 		for _, address := range outside {
 			balanced[address] = true
 		}

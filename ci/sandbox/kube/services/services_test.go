@@ -20,6 +20,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -187,8 +188,40 @@ func TestAWebhookRefusesWhileItIsHeldAlthoughItsEndpointIsReady(t *testing.T) {
 	}
 }
 
+// speaker has a pod of MetalLB's speaker run, or waits for its image.
+func (c *cluster) speaker(phase corev1.PodPhase) {
+	c.t.Helper()
+	pods := c.client.CoreV1().Pods("metallb-system")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "speaker", Labels: map[string]string{"app.kubernetes.io/name": "metallb", "app.kubernetes.io/component": "speaker"}},
+		Status:     corev1.PodStatus{Phase: phase},
+	}
+	_, err := pods.UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = pods.Create(c.t.Context(), pod, metav1.CreateOptions{})
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestNobodyAnswersForALoadBalancerWithoutASpeaker(t *testing.T) {
+	c := newCluster(t)
+	c.speaker(corev1.PodPending)
+	port := freePort(t)
+	balanced := service("web", "127.10.0.8", port)
+	balanced.Spec.Type = corev1.ServiceTypeLoadBalancer
+	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "127.10.0.9"}}
+	c.create(balanced, endpoints("web", answering(t), true))
+	c.eventually("127.10.0.8", port, nil)
+	c.eventually("127.10.0.9", port, syscall.ECONNREFUSED)
+	c.speaker(corev1.PodRunning)
+	c.eventually("127.10.0.9", port, nil)
+}
+
 func TestTheAddressOfALoadBalancerIsLocalWhileItHasIt(t *testing.T) {
 	c := newCluster(t)
+	c.speaker(corev1.PodRunning)
 	port := freePort(t)
 	balanced := service("web", "127.10.0.4", port)
 	balanced.Spec.Type = corev1.ServiceTypeLoadBalancer

@@ -150,6 +150,10 @@ var clusters = []Story{
 		in(scenarios, whole),
 		in("cluster/gates", "TestAPodRunsWithAVolumeOfTheClass", "TestTheStorageGateWantsTheDefaultClassAndManagersAndDriversThatRun"),
 		in("sandbox/kube", "TestAPodComesAndGoesWithItsVolume"))},
+	{"silent-address", "a load balancer's address is there when the API answers at it; one at which nobody does is told, and ends no run, since what stands in between need not be the cluster's", also(
+		in(scenarios, whole),
+		in("cluster/gates", "TestTheAPIAnswersAtALoadBalancersAddressOfThePool", "TestAnAddressAtWhichNobodyAnswersIsTold"),
+		in("sandbox/kube/services", "TestNobodyAnswersForALoadBalancerWithoutASpeaker"))},
 	{"wrong-template", "a template of another Talos version, or without an extension, is noticed before anything is applied", also(
 		in(scenarios, "TestAMachineFromAnotherTemplateIsNamed"),
 		in("cluster/talos", "TestMachinesFromAnotherTemplateAreNamedAndNotConfigured", "TestAnImageThatIsNotTheFactorysIsKnownByItsExtensions"))},
