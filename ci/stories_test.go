@@ -18,7 +18,7 @@ var looked = map[string]string{
 	"refused-images": "`waiting for …`, and `cannot pull …`", "volumes-late": "`waiting for …`", "silent-address": "`an address for a LoadBalancer Service`, and `unproven`",
 	"cert-late": "–", "crd-lying": "`waiting for …`",
 	"webhook-late": "`waiting for …`", "webhook-lies": "`waiting for …`", "wait-on-nothing": "`waiting for …`", "bootstrap-noop": "`waiting for …`",
-	"vip-flaps": "`waiting for …`", "slow-uplink": "`waiting for …`", "apiserver-restarts": "`waiting for …`", "kubelet-restarts": "`waiting for …`", "dns-late": "`waiting for …`", "extra-mounts": "`waiting for …`", "flux-needs-secret": "`waiting for …`: a GitRepository",
+	"vip-flaps": "`waiting for …`", "slow-uplink": "`waiting for …`", "apiserver-restarts": "`waiting for …`", "kubelet-restarts": "`waiting for …`", "apiserver-ends": "–", "dns-late": "`waiting for …`", "extra-mounts": "`waiting for …`", "flux-needs-secret": "`waiting for …`: a GitRepository",
 	"ghosts": "`… remembers another cluster: …`", "false-ghost": "`… was configured before", "etcd-alarm": "`etcd … raised the alarm …`",
 	"time-late": "–", "bootstrap-slow": "–", "lost-learner": "–", "slow-learner": "–", "forgotten-bootstrap": "–", "slow-etcd": "`… is no healthy member of etcd and has not got further …`",
 	"dhcp-drift": "`… does not answer at its declared address …", "wrong-template": "`… was cloned from a template",

@@ -25,14 +25,34 @@ const nudgePatience = 10 * time.Second
 // updateCustomResourceDefinition in pkg/apiserver/customresource_handler.go, and New in pkg/apiserver/apiserver.go).
 func (c *Client) Definitions(names ...string) WaitFunc {
 	return func(ctx context.Context, report func(string)) error {
-		n := &nudge{client: c, lying: map[string]time.Time{}, times: map[string]int{}, failed: map[string]error{}}
-		ctx, cancel := context.WithCancel(ctx)
-		var group sync.WaitGroup
-		defer group.Wait()
-		defer cancel()
-		group.Go(func() { n.run(ctx) })
-		return c.Objects(CRDs, "", n.established, names...)(ctx, report)
+		return c.nudging(ctx, func(ctx context.Context, n *nudge) error {
+			return c.Objects(CRDs, "", n.established, names...)(ctx, report)
+		})
 	}
+}
+
+// NudgeDefinitions nudges whatever CRD is left lying until the context ends. It is for CRDs that somebody else waits for, as Helm does for those that
+// a chart brings: for a minute.
+func (c *Client) NudgeDefinitions(ctx context.Context) {
+	_ = c.nudging(ctx, func(ctx context.Context, n *nudge) error {
+		return c.Follow(ctx, []Target{{Resource: CRDs}}, func(view View) (string, bool, error) {
+			for _, definition := range view[0] {
+				n.established(definition)
+			}
+			return "", false, nil
+		}, func(string) {})
+	})
+}
+
+// nudging nudges beside a look at CRDs that tells of them.
+func (c *Client) nudging(ctx context.Context, look func(context.Context, *nudge) error) error {
+	n := &nudge{client: c, lying: map[string]time.Time{}, times: map[string]int{}, failed: map[string]error{}}
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { n.run(ctx) })
+	return look(ctx, n)
 }
 
 // nudge is what one wait knows of CRDs whose names are accepted and that are not Established.

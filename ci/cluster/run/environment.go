@@ -78,10 +78,9 @@ var variables = []variable{
 	{VariableEvents, func(g *given) string { return g.events }, nil},
 	{VariableTalosSecrets, func(g *given) string { return g.access.machines }, whole},
 
-	{kube.HostVariable, func(g *given) string { return g.access.Kube.Host }, nil},
-	{kube.CAVariable, func(g *given) string { return string(g.access.Kube.CA) }, nil},
-	{kube.ClientCertVariable, func(g *given) string { return string(g.access.Kube.Cert) }, nil},
-	{kube.ClientKeyVariable, func(g *given) string { return string(g.access.Kube.Key) }, whole},
+	// Terragrunt gives the tools another way, see toolsWay, and castle's hooks keep this one.
+	{kube.HostVariable, host, nil}, {kube.CAVariable, ca, nil}, {kube.ClientCertVariable, cert, nil}, {kube.ClientKeyVariable, key, whole},
+	{kube.Own(kube.HostVariable), host, nil}, {kube.Own(kube.CAVariable), ca, nil}, {kube.Own(kube.ClientCertVariable), cert, nil}, {kube.Own(kube.ClientKeyVariable), key, whole},
 
 	{"PROXMOX_VE_ENDPOINT", func(g *given) string { return g.cluster.Description.Proxmox.URL }, nil},
 	{variableProxmoxToken, func(g *given) string { return g.secret(secrets.ProxmoxAPIToken) }, secrets.TokenParts},
@@ -98,6 +97,12 @@ var variables = []variable{
 	{"TF_VAR_infisical_client_id", func(g *given) string { return g.secret(secrets.InfisicalClientID) }, whole},
 	{"TF_VAR_infisical_client_secret", func(g *given) string { return g.secret(secrets.InfisicalClientSecret) }, whole},
 }
+
+// host, ca, cert and key are the administrator's way to the cluster's API.
+func host(g *given) string { return g.access.Kube.Host }
+func ca(g *given) string   { return string(g.access.Kube.CA) }
+func cert(g *given) string { return string(g.access.Kube.Cert) }
+func key(g *given) string  { return string(g.access.Kube.Key) }
 
 // insecure, scaled, certificates, flux and s3 are variables that some clusters need.
 var (

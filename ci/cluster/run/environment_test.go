@@ -120,7 +120,7 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 			}
 		}
 	}
-	if len(holding) != 8 {
+	if len(holding) != 9 {
 		t.Errorf("the test finds secrets in %v", holding)
 	}
 	if environment[VariableFluxSecrets] != "" {

@@ -47,7 +47,7 @@ func (c *Cluster) PlatformRunner(access *Access, events string, log func(unit, m
 
 // ApplyNode applies the layer platform to one node's VM, and tells why where that failed.
 func (c *Cluster) ApplyNode(ctx context.Context, record *Record, access *Access, node OneNode) error {
-	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
+	return c.terragrunt(ctx, record, access, func(logs *logs) (terragrunt.Runner, error) {
 		return c.PlatformRunner(access, record.Events(), logs.write, &node)
 	}, append([]string{"apply", "-auto-approve"}, c.Only(&node)...)...)
 }

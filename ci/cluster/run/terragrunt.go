@@ -15,7 +15,7 @@ import (
 
 // Terragrunt runs a command in all layers, and tells which of them failed and why.
 func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access, command ...string) error {
-	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
+	return c.terragrunt(ctx, record, access, func(logs *logs) (terragrunt.Runner, error) {
 		return c.Runner(access, record.Events(), logs.write)
 	}, command...)
 }
@@ -25,7 +25,7 @@ func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access
 func (c *Cluster) DestroyLayers(ctx context.Context, record *Record, access *Access, which []layers.Layer, grace time.Duration) error {
 	whole := *c // also those layers that it does without by now
 	whole.Description = c.Description.ForRemoval()
-	return c.terragrunt(ctx, record, func(logs *logs) (terragrunt.Runner, error) {
+	return c.terragrunt(ctx, record, access, func(logs *logs) (terragrunt.Runner, error) {
 		runner, err := whole.Runner(access, record.Events(), logs.write)
 		for _, layer := range which {
 			runner.Only = append(runner.Only, layer.Folder)
@@ -35,7 +35,7 @@ func (c *Cluster) DestroyLayers(ctx context.Context, record *Record, access *Acc
 	}, "destroy", "-auto-approve")
 }
 
-func (c *Cluster) terragrunt(ctx context.Context, record *Record, on func(*logs) (terragrunt.Runner, error), command ...string) error {
+func (c *Cluster) terragrunt(ctx context.Context, record *Record, access *Access, on func(*logs) (terragrunt.Runner, error), command ...string) error {
 	logs := newLogs(filepath.Join(record.Folder, LogFolder))
 	runner, err := on(logs)
 	if err != nil {
@@ -44,6 +44,12 @@ func (c *Cluster) terragrunt(ctx context.Context, record *Record, on func(*logs)
 	if record.ahead != "" {
 		runner.Env = append(runner.Env, variableAhead+"="+record.ahead)
 	}
+	way, err := c.wayForTools(ctx, record, access)
+	if err != nil {
+		return err
+	}
+	defer way.Close()
+	runner.Env = append(runner.Env, way.Environment()...)
 	record.logs = logs
 	report, err := runner.RunAll(ctx, command...)
 	err = errors.Join(err, logs.close())

@@ -189,6 +189,14 @@ func (c *controlPlane) keep(name, path string, flags []string) error {
 	return nil
 }
 
+// end ends a program in order, and what is left of it after the grace. It is started again.
+func (c *controlPlane) end(name string, grace time.Duration) {
+	c.mu.Lock()
+	running := c.processes[name]
+	c.mu.Unlock()
+	running.Stop(grace)
+}
+
 // set remembers a program's process; false when the control plane is being stopped.
 func (c *controlPlane) set(name string, running *process.Process) bool {
 	c.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
@@ -23,6 +24,7 @@ import (
 	"tazlab.net/castle/ci/sandbox/kube/relay"
 	"tazlab.net/castle/ci/sandbox/kube/services"
 	"tazlab.net/castle/ci/sandbox/longhorn"
+	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 // kubernetesPort is where the world finds the API, on each control plane's address and on the virtual IP.
@@ -279,6 +281,7 @@ func (p *Plane) prepare(config Config) error {
 		Ends:          storage.Ends,
 		ServesWebhook: func(pod *corev1.Pod) bool { return proxy.ServesWebhook(pod) },
 		Changed:       func() { proxy.Changed() },
+		Began:         func() { go p.endAPIServer() },
 	})
 	if err != nil {
 		return err
@@ -340,6 +343,24 @@ func (p *Plane) start(ctx context.Context) error {
 		}
 	}()
 	return nil
+}
+
+// endAPIServer is the fault apiserver-ends: the kubelet restarts a static pod whose manifest has changed, which Talos renders anew for a changed
+// configuration (ControlPlaneStaticPodController in internal/app/machined/pkg/controllers/k8s/control_plane_static_pod.go of v1.13). An API server
+// refuses connections as soon as it is told, and then waits for its watches, until the kubelet loses its patience. The one process stands behind
+// all control planes, as where there is one.
+func (p *Plane) endAPIServer() {
+	grace, wanted := p.options.Profile.Faults.Duration(profile.APIEnds, 10*time.Second)
+	if !wanted {
+		return
+	}
+	p.mu.Lock()
+	control := p.control
+	p.mu.Unlock()
+	if control != nil {
+		p.log().Info("the API server ends", "within", grace)
+		control.end("kube-apiserver", grace)
+	}
 }
 
 // halt ends the processes; nodes that are up go on without an API server.

@@ -36,6 +36,7 @@ var mixables = []mixable{
 	{name: BootstrapSlow, value: seconds(6)},
 	{name: VIPFlaps, value: seconds(5)},
 	{name: APIRestarts, value: seconds(5)},
+	{name: APIEnds, value: seconds(10)},
 	{name: KubeletRestarts, value: seconds(20)},
 	{name: ProxmoxMoods, value: times(3)},
 	{name: StorageLock, value: times(3)},

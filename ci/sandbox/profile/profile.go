@@ -142,6 +142,7 @@ const (
 	BootstrapSlow   = "bootstrap-slow"     // duration: etcd takes that long to stop for a bootstrap
 	VIPFlaps        = "vip-flaps"          // duration: the VIP answers once, then not for that long
 	APIRestarts     = "apiserver-restarts" // duration: once, the API server of who holds the VIP restarts, and refuses for that long
+	APIEnds         = "apiserver-ends"     // duration: once, when the first known program runs, the API server is ended and started again; what it has not ended by then is cut
 	KubeletRestarts = "kubelet-restarts"   // duration: once, the kubelet of the node where the first known program runs is away for that long
 	Ghosts          = "ghosts"             // VM id: its disk holds a former cluster's etcd; it never gets past Preparing
 	EtcdAlarm       = "etcd-alarm"         // VM id: its member raises NOSPACE once it votes, until that is disarmed
@@ -172,7 +173,7 @@ const (
 // AllSecrets is the value of SecretHidden that hides all of them.
 const AllSecrets = "all"
 
-var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, KubeletRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
+var faultNames = []string{WebhookLate, WebhookLies, BootstrapNoop, TimeLate, BootstrapSlow, VIPFlaps, APIRestarts, APIEnds, KubeletRestarts, Ghosts, EtcdAlarm, WrongTemplate, DHCPDrift, ProxmoxMoods,
 	StorageLock, CloneFails, DiskStays, InfisicalMoods, SecretMissing, SecretHidden, InfisicalPaths, InfisicalApproval, FluxNoSecret, PrivilegeMissing, StorageFull, ClockSkew, AddressTaken, Uplink, HubLimit, ImageMissing}
 
 // ParseFaults reads "name" and "name=value" texts; every unknown name is reported, with the known ones.

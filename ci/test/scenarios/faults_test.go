@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/test/tell"
@@ -110,6 +111,19 @@ func TestTheGateHoldsUntilEachAPIServerAnswers(t *testing.T) {
 	if !opened.Time.After(refused.Time) {
 		t.Errorf("the gate opened at %s, and an API server refused at %s", opened.Time, refused.Time)
 	}
+}
+
+func TestTheLayersOutlastAnAPIServerThatRestarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", without(storageFolder, gitopsFolder)...)
+	w.on("apiserver-ends=10s")
+	w.castle("create").succeeds()
+	const gate = "the API, for the tools"
+	waited := w.event(func(e timeline.Event) bool { return e.Name == gate && e.Phase == timeline.PhaseWaiting })
+	if end := w.event(ends(timeline.KindGate, layers.Platform, gate)); waited.Kind == "" || end.Result != timeline.ResultOK {
+		t.Errorf("the tools' wait for the API ended with %+v", end)
+	}
+	tell.Observation(t, 0, "the tools waited for the API: %s", waited.Cause)
 }
 
 func TestWhatDockerHubRefusesIsToldAndOutlasted(t *testing.T) {

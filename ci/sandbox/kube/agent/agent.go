@@ -58,7 +58,9 @@ type Options struct {
 	ServesWebhook func(*corev1.Pod) bool
 	// Changed is called when what Holds answers has changed. Nil: nobody is told.
 	Changed func()
-	Log     *slog.Logger
+	// Began is called when the first known program runs. Nil: nobody is told.
+	Began func()
+	Log   *slog.Logger
 }
 
 // Agent runs the pods of the nodes that are up.
@@ -69,6 +71,7 @@ type Agent struct {
 	running sync.WaitGroup
 
 	restarted sync.Once // a kubelet
+	began     sync.Once // the first known program
 
 	mu      sync.Mutex
 	api     *api

@@ -219,6 +219,7 @@ func (c *container) once(ctx context.Context) (code int, err error) {
 	c.set(func() { c.state, c.since, c.started, c.ready = runningSince(now), now, false, false })
 	c.worker.agent.event(pod, corev1.EventTypeNormal, "Started", "Started container "+c.spec.Name)
 	c.worker.agent.restart(c.worker.node)
+	c.worker.agent.tellBegan()
 
 	probing, stop := context.WithCancel(ctx)
 	go c.probe(probing, running)

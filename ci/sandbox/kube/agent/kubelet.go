@@ -86,6 +86,13 @@ func (k *kubelet) call(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, cancel
 }
 
+// tellBegan tells of the first known program, once.
+func (a *Agent) tellBegan() {
+	if a.options.Began != nil {
+		a.began.Do(a.options.Began)
+	}
+}
+
 // restart is the fault kubelet-restarts: once, the kubelet of the node on which the first known program runs. Talos restarts it whenever its
 // specification changes (KubeletServiceController in internal/app/machined/pkg/controllers/k8s/kubelet_service.go of v1.13).
 func (a *Agent) restart(n *node) {

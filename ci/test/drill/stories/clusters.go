@@ -43,6 +43,9 @@ var clusters = []Story{
 	{"vip-flaps", "eight answers in a row before the gate opens", also(in(scenarios, whole), in(gates, "TestAnAddressThatAnswersOnceIsNotSteady"))},
 	{"apiserver-restarts", "the gate holds until the virtual IP is steady and the API server of each control plane answers", also(
 		in(scenarios, "TestTheGateHoldsUntilEachAPIServerAnswers"), in(gates, "TestTheAPIServerOfEachControlPlaneIsWaitedFor"))},
+	{"apiserver-ends", "what the layers' tools ask an API server that restarts waits until one answers, and is asked once", also(
+		in(scenarios, "TestTheLayersOutlastAnAPIServerThatRestarts"),
+		in("cluster/apiproxy", "TestARequestWaitsForAnAPIThatIsAway", "TestWhatMayHaveBeenDoneIsNotSentAgain", "TestAnAPIThatStaysAwayIsToldInItsOwnForm"))},
 	{"kubelet-restarts", "a kubelet that is away for a while is waited for, and what it runs is not started again", also(
 		in(scenarios, whole), in("sandbox/kube", "TestAKubeletThatRestartsLeavesContainersAloneAndDoesNothingElse"),
 		in("sandbox/kube/agent", "TestWhatNeedsTheKubeletWaitsWhileItIsAway"))},

@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tazlab.net/castle/ci/cluster/apiproxy"
+	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/timeline"
+)
+
+// apiPatience is for how long the tools wait for an API that refuses connections: an API server is back within seconds, or half a minute where
+// it waits for its watches first, and another holder of the virtual IP a minute after its holder's power was cut.
+const apiPatience = 90 * time.Second
+
+// toolsWay is how the tools of the layers ask the API.
+type toolsWay struct {
+	*apiproxy.Proxy
+	end    context.CancelFunc
+	beside sync.WaitGroup
+}
+
+func (w *toolsWay) Close() {
+	w.Proxy.Close()
+	w.end()
+	w.beside.Wait()
+}
+
+// wayForTools begins with one. What the tools wait for is told as a gate of the platform; and since an API server that ended leaves CRDs lying, of
+// which Helm waits for its own, those are nudged afterwards.
+func (c *Cluster) wayForTools(ctx context.Context, record *Record, access *Access) (*toolsWay, error) {
+	api, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	if err != nil {
+		return nil, err
+	}
+	tell := func(event timeline.Event) {
+		event.Kind, event.Cluster, event.Layer, event.Name = timeline.KindGate, c.Description.Name, layers.Platform, "the API, for the tools"
+		_ = record.Log.Append(event) // what cannot be told is waited for all the same
+	}
+	way := &toolsWay{}
+	ctx, way.end = context.WithCancel(ctx)
+	var nudging sync.Once
+	waiting, last := false, ""
+	way.Proxy, err = apiproxy.Start(api, apiproxy.Options{
+		Patience: apiPatience,
+		Waits: func(seen string) {
+			if !waiting {
+				tell(timeline.Event{Phase: timeline.PhaseStart})
+			}
+			if !waiting || seen != last {
+				tell(timeline.Event{Phase: timeline.PhaseWaiting, Cause: seen})
+			}
+			waiting, last = true, seen
+		},
+		Over: func(err error) {
+			end := timeline.Event{Phase: timeline.PhaseEnd, Result: timeline.ResultOK}
+			if err != nil {
+				end.Result, end.Cause = timeline.ResultFailed, err.Error()
+			}
+			waiting = false
+			tell(end)
+			nudging.Do(func() { way.beside.Go(func() { api.NudgeDefinitions(ctx) }) })
+		},
+	})
+	return way, err
+}
