@@ -6,11 +6,15 @@ import (
 	"tazlab.net/castle/ci/base/registry/registrytest"
 
 	"crypto/rand"
+	"errors"
 	"fmt"
+	random "math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -83,7 +87,10 @@ spec:
 
 func serve(t *testing.T, handler http.Handler) string {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewUnstartedServer(handler)
+	server.Listener.Close()
+	server.Listener = listen(t)
+	server.Start()
 	t.Cleanup(server.Close)
 	return strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)
 }
@@ -177,4 +184,20 @@ func Git(t *testing.T, dir string, args ...string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(out)
+}
+
+// listen listens at a port that no kernel gives away by itself. In a container of its engine, Dagger has a listener at one of those, and where it is
+// the same as this one, what is forwarded from there cannot be.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	const first, after = 20000, 32768 // Linux begins there: net.ipv4.ip_local_port_range
+	for {
+		listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", first+random.N(after-first)))
+		switch {
+		case err == nil:
+			return listener
+		case !errors.Is(err, syscall.EADDRINUSE):
+			t.Fatal(err)
+		}
+	}
 }
