@@ -49,13 +49,9 @@ slow=(
 	# end to end
 	TestTheSameCommitGivesTheSameDigestWithAColdCache
 )
-# The main paths: what is run of scenarios and end-to-end tests where building the tools has taken so long that all would not end within the 90 minutes of CI.
+# The main paths: what is run of the end-to-end tests where building the tools has taken so long that all tests would not end within the 90
+# minutes of CI. A cluster is created by one of them; the scenarios, and the tests of what they are played with, are the next run's.
 main=(
-	TestAClusterIsCreatedThroughFaultsKeptAndDestroyed
-	TestAnInvalidDescriptionStartsNothing
-	TestCreateGoesOnAfterItWasKilledAndInterrupted
-	TestMissingSecretsAreAllNamedAndNothingStarts
-	# end to end
 	TestADirtyTreeIsRefusedWithItsFiles
 	TestAPublishedPageIsServedFromThePublishedImage
 	TestASandboxIsCreatedUsedAndDestroyed
@@ -103,10 +99,12 @@ trap 'rm -f "$lint_says"' EXIT
 cat "$lint_says"
 [ "$linted" = 0 ] || exit "$linted"
 
-race=(-race) run=()
+race=(-race) run=() groups=create,browser others='/ci/test/(e2e|docker|scenarios)$' cold=
 if [ -z "${ALL:-}" ] && [ "$SECONDS" -gt 1800 ]; then
-	race=() run=(-run "$(any "${main[@]}")") # what the race detector needs would be compiled beside all else
-	echo 'the tools had to be built first; left to the next "make test" are the race detector, and of scenarios and end-to-end tests all but:'
+	cold=1 race=() groups=create others='/ci/(test|sandbox)/' # what the race detector needs would be compiled beside all else
+	run=(-run "$(any "${main[@]}")")
+	echo 'the tools had to be built first; left to the next "make test" are the race detector, the integration tests of ci/sandbox and ci/test, the'
+	echo 'scenarios, and of the end-to-end tests all but:'
 	printf '  %s\n' "${main[@]}"
 fi
 
@@ -117,16 +115,18 @@ CGO_ENABLED=1 go test -vet=off -short "${race[@]}" -timeout 10m ./... # vet has 
 # need of a machine; in all others the step before has run every test.
 step "integration tests"
 mapfile -t packages < <(go list -test -f '{{.ImportPath}} {{.Deps}}' ./... |
-	sed -nE 's|^([^ ]+)\.test .*/ci/test/needs[] ].*|\1|p' | grep -Ev "/ci/test/(e2e|docker|scenarios)$")
+	sed -nE 's|^([^ ]+)\.test .*/ci/test/needs[] ].*|\1|p' | grep -Ev "$others")
 [ ${#packages[@]} -gt 0 ] || { echo "no package's tests say what they need: ci/test/needs has moved" >&2; exit 1; }
 go test -vet=off -count=1 -timeout 20m "${left_out[@]}" "${packages[@]}"
 
 step "the engine"
-variables=$("$CASTLE" setup --group=create,browser --cache="$CASTLE_CACHE")
+variables=$("$CASTLE" setup --group="$groups" --cache="$CASTLE_CACHE")
 eval "$variables"
 
-step "create, against the proving ground"
-go test -count=1 -timeout 40m -parallel 3 -v "${left_out[@]}" "${run[@]}" ./ci/test/scenarios
+if [ -z "$cold" ]; then
+	step "create, against the proving ground"
+	go test -count=1 -timeout 40m -parallel 3 -v "${left_out[@]}" ./ci/test/scenarios
+fi
 
 # -v, so that the output says what ran. One package after the other: both keep
 # two cores busy.
