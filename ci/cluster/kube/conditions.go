@@ -46,6 +46,10 @@ func current(object *unstructured.Unstructured) (string, bool) {
 // left of an older one. Pods that are on their way out are not waited for.
 func Available(deployment *unstructured.Unstructured) (string, bool) {
 	if seen, ok := current(deployment); !ok {
+		// kstatus leaves out why there are no pods, as a quota or the standards for pods refuse them.
+		if refused := conditionOf(deployment, "ReplicaFailure"); refused["status"] == "True" {
+			seen = fmt.Sprintf("%s; %v: %v", seen, refused["reason"], refused["message"])
+		}
 		return seen, false
 	}
 	wanted, found, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas")

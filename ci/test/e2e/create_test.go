@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +17,10 @@ import (
 
 	"github.com/getsops/sops/v3/decrypt"
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"tazlab.net/castle/ci/cluster/run"
@@ -130,8 +137,22 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 			t.Errorf("the history is not rollback, publish, publish:\n%s", history)
 		}
 	})
+	kubeconfig := mustCall(t, nil, append(append([]string{"kubeconfig"}, on...), "plaintext")...)
+	t.Run("the blog gets no more pods", func(t *testing.T) { limitPods(t, kubeconfig, on) }) // with its end, the world is let go
+	t.Run("a rollout that fails gives way to the image before it", func(t *testing.T) {
+		write(t, filepath.Join(source, "README.md"), "A commit whose pods are refused.\n")
+		world.CommitAll(t, source, "Say one thing more about it")
+		done := call(t, nil, append([]string{"publish-blog", "--source=" + source, "--wait", "--rollback-on-failure", "--wait-timeout=45s"}, on...)...)
+		if done.err == nil {
+			t.Fatalf("the call succeeded:\n%s", done.stdout)
+		}
+		for _, want := range []string{"exceeded quota: no-more", "blog-" + first[:7] + ", was put back", "and is available"} {
+			if !strings.Contains(done.stderr, want) {
+				t.Errorf("%q is not in:\n%s", want, done.stderr)
+			}
+		}
+	})
 	t.Run("no secret is left", func(t *testing.T) {
-		kubeconfig := mustCall(t, nil, append(append([]string{"kubeconfig"}, on...), "plaintext")...)
 		config, err := clientcmd.Load([]byte(kubeconfig))
 		if err != nil || len(config.AuthInfos) != 1 {
 			t.Fatalf("%v: %d users", err, len(config.AuthInfos))
@@ -176,6 +197,41 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// limitPods has the sandbox's cluster take no more pods in the blog's namespace than the two of its Deployment: those of another image cannot be
+// made beside them.
+func limitPods(t *testing.T, kubeconfig string, on []string) {
+	t.Helper()
+	proxy, err := url.Parse(startService(t, root(t), nil, append([]string{"sandbox"}, on...), 3128))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Proxy = http.ProxyURL(proxy)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, err := client.CoreV1().ResourceQuotas("blog").Create(ctx, &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "no-more"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}},
+		}, metav1.CreateOptions{})
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal(err)
+		case <-time.After(time.Second): // the world is being powered on
+		}
+	}
 }
 
 // bootstrapSecrets are those of the SOPS file that the world itself does not hold in clear.
