@@ -29,9 +29,6 @@ const (
 	ClientKeyVariable  = "KUBE_CLIENT_KEY_DATA"
 )
 
-// Variables are all of these.
-var Variables = []string{HostVariable, CAVariable, ClientCertVariable, ClientKeyVariable}
-
 // Own is what a variable is called for castle alone, where the providers are given another way to the API.
 func Own(variable string) string { return "CASTLE_" + variable }
 
@@ -57,7 +54,7 @@ const credentialsGrace = 10 * time.Second
 func FromEnv(getenv func(string) string) (*Client, error) {
 	var missing []string
 	values := map[string]string{}
-	for _, name := range Variables {
+	for _, name := range []string{HostVariable, CAVariable, ClientCertVariable, ClientKeyVariable} {
 		if values[name] = cmp.Or(getenv(Own(name)), getenv(name)); values[name] == "" {
 			missing = append(missing, name)
 		}

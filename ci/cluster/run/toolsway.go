@@ -42,27 +42,30 @@ func (c *Cluster) wayForTools(ctx context.Context, record *Record, access *Acces
 	way := &toolsWay{}
 	ctx, way.end = context.WithCancel(ctx)
 	var nudging sync.Once
-	waiting, last := false, ""
+	last := "" // what was seen while something waits
 	way.Proxy, err = apiproxy.Start(api, apiproxy.Options{
 		Patience: apiPatience,
 		Waits: func(seen string) {
-			if !waiting {
+			if last == "" {
 				tell(timeline.Event{Phase: timeline.PhaseStart})
 			}
-			if !waiting || seen != last {
+			if seen != last {
 				tell(timeline.Event{Phase: timeline.PhaseWaiting, Cause: seen})
 			}
-			waiting, last = true, seen
+			last = seen
 		},
 		Over: func(err error) {
 			end := timeline.Event{Phase: timeline.PhaseEnd, Result: timeline.ResultOK}
 			if err != nil {
 				end.Result, end.Cause = timeline.ResultFailed, err.Error()
 			}
-			waiting = false
+			last = ""
 			tell(end)
 			nudging.Do(func() { way.beside.Go(func() { api.NudgeDefinitions(ctx) }) })
 		},
 	})
+	if err != nil {
+		way.end()
+	}
 	return way, err
 }

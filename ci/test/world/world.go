@@ -87,9 +87,7 @@ spec:
 
 func serve(t *testing.T, handler http.Handler) string {
 	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.Listener.Close()
-	server.Listener = listen(t)
+	server := &httptest.Server{Listener: listen(t), Config: &http.Server{Handler: handler}}
 	server.Start()
 	t.Cleanup(server.Close)
 	return strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)

@@ -70,8 +70,7 @@ type Agent struct {
 	close   context.CancelFunc
 	running sync.WaitGroup
 
-	restarted sync.Once // a kubelet
-	began     sync.Once // the first known program
+	began sync.Once // the first known program
 
 	mu      sync.Mutex
 	api     *api

@@ -218,8 +218,7 @@ func (c *container) once(ctx context.Context) (code int, err error) {
 	now := time.Now()
 	c.set(func() { c.state, c.since, c.started, c.ready = runningSince(now), now, false, false })
 	c.worker.agent.event(pod, corev1.EventTypeNormal, "Started", "Started container "+c.spec.Name)
-	c.worker.agent.restart(c.worker.node)
-	c.worker.agent.tellBegan()
+	c.worker.agent.begin(c.worker.node)
 
 	probing, stop := context.WithCancel(ctx)
 	go c.probe(probing, running)

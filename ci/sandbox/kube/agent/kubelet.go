@@ -86,29 +86,30 @@ func (k *kubelet) call(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, cancel
 }
 
-// tellBegan tells of the first known program, once.
-func (a *Agent) tellBegan() {
-	if a.options.Began != nil {
-		a.began.Do(a.options.Began)
-	}
+// begin is called for each known program that runs, with its node. The first is what some faults wait for.
+func (a *Agent) begin(n *node) {
+	a.began.Do(func() {
+		a.restart(n)
+		if a.options.Began != nil {
+			a.options.Began()
+		}
+	})
 }
 
-// restart is the fault kubelet-restarts: once, the kubelet of the node on which the first known program runs. Talos restarts it whenever its
+// restart is the fault kubelet-restarts: the kubelet of the node on which the first known program runs. Talos restarts it whenever its
 // specification changes (KubeletServiceController in internal/app/machined/pkg/controllers/k8s/kubelet_service.go of v1.13).
 func (a *Agent) restart(n *node) {
 	lasts, wanted := a.options.Profile.Faults.Duration(profile.KubeletRestarts, restartLasts)
 	if !wanted {
 		return
 	}
-	a.restarted.Do(func() {
-		start := n.kubelet.stop()
-		a.options.Log.Info("a kubelet restarts", "node", n.Name, "for", lasts)
-		a.running.Go(func() {
-			defer start()
-			select {
-			case <-time.After(lasts):
-			case <-n.context.Done():
-			}
-		})
+	start := n.kubelet.stop()
+	a.options.Log.Info("a kubelet restarts", "node", n.Name, "for", lasts)
+	a.running.Go(func() {
+		defer start()
+		select {
+		case <-time.After(lasts):
+		case <-n.context.Done():
+		}
 	})
 }

@@ -205,14 +205,20 @@ func (c *cluster) speaker(phase corev1.PodPhase) {
 	}
 }
 
+// balanced is the Service web, of type LoadBalancer, at an address of its own and one that it was given, with an endpoint that answers.
+func (c *cluster) balanced(own, given string, port int32) {
+	c.t.Helper()
+	web := service("web", own, port)
+	web.Spec.Type = corev1.ServiceTypeLoadBalancer
+	web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: given}}
+	c.create(web, endpoints("web", answering(c.t), true))
+}
+
 func TestNobodyAnswersForALoadBalancerWithoutASpeaker(t *testing.T) {
 	c := newCluster(t)
 	c.speaker(corev1.PodPending)
 	port := freePort(t)
-	balanced := service("web", "127.10.0.8", port)
-	balanced.Spec.Type = corev1.ServiceTypeLoadBalancer
-	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "127.10.0.9"}}
-	c.create(balanced, endpoints("web", answering(t), true))
+	c.balanced("127.10.0.8", "127.10.0.9", port)
 	c.eventually("127.10.0.8", port, nil)
 	c.eventually("127.10.0.9", port, syscall.ECONNREFUSED)
 	c.speaker(corev1.PodRunning)
@@ -223,10 +229,7 @@ func TestTheAddressOfALoadBalancerIsLocalWhileItHasIt(t *testing.T) {
 	c := newCluster(t)
 	c.speaker(corev1.PodRunning)
 	port := freePort(t)
-	balanced := service("web", "127.10.0.4", port)
-	balanced.Spec.Type = corev1.ServiceTypeLoadBalancer
-	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "127.10.0.5"}}
-	c.create(balanced, endpoints("web", answering(t), true))
+	c.balanced("127.10.0.4", "127.10.0.5", port)
 	c.eventually("127.10.0.5", port, nil)
 	if err := c.client.CoreV1().Services("apps").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
