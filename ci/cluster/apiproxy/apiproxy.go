@@ -51,7 +51,9 @@ func Start(api *kube.Client, options Options) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := rest.TransportFor(api.Config())
+	config := api.Config()
+	config.NextProtos = nil // HTTP/2: an API server that ends says which requests it has not acted on, and these are sent anew
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,10 @@ func (p *patient) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	for {
 		var left atomic.Bool
-		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }}
+		trace := &httptrace.ClientTrace{
+			GetConn: func(string) { left.Store(false) }, // also where net/http knows that it was not acted on, and sends it anew
+			GotConn: func(httptrace.GotConnInfo) { left.Store(true) },
+		}
 		try := request.Clone(httptrace.WithClientTrace(request.Context(), trace))
 		if body != nil {
 			// With GetBody, a connection that was closed while nobody used it is another reason that net/http sends anew by itself.
