@@ -20,6 +20,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 
 	"tazlab.net/castle/ci/base/cosign"
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/base/version"
 	"tazlab.net/castle/ci/publish/imagepush"
@@ -45,21 +46,13 @@ func newKey() *cosign.Signer {
 // compiled is a program with castle's name and one module in it, for this machine: the folder OS_ARCH/castle.
 func compiled(t *testing.T, module string) (folder string) {
 	t.Helper()
-	source, folder := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{
+	folder = t.TempDir()
+	source := filetest.New(t, map[string]string{
 		"go.mod":     "module " + module + "\n\ngo 1.26\n\nrequire example.org/dep v1.2.3\n\nreplace example.org/dep => ./dep\n",
 		"main.go":    "package main\n\nimport \"example.org/dep\"\n\nfunc main() { dep.Do() }\n",
 		"dep/go.mod": "module example.org/dep\n\ngo 1.26\n",
 		"dep/dep.go": "package dep\n\nfunc Do() {}\n",
-	} {
-		path := filepath.Join(source, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(folder, runtime.GOOS+"_"+runtime.GOARCH, "castle"), ".")
 	build.Dir, build.Env = source, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -195,10 +188,12 @@ func TestWhatIsWrongWithAReleaseIsFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				write(t, folder, checksumsFile, sums)
+				filetest.Write(t, filepath.Join(folder, checksumsFile), sums)
 			}, "signature of checksums.txt", "what it signs was changed",
 		},
-		"a file was added": {func(t *testing.T, folder string, _ *VerifyOptions) { write(t, folder, "castle_plan9", "") }, "files", "castle_plan9 is in no list"},
+		"a file was added": {func(t *testing.T, folder string, _ *VerifyOptions) {
+			filetest.Write(t, filepath.Join(folder, "castle_plan9"), "")
+		}, "files", "castle_plan9 is in no list"},
 		// What the holder of the key signed by mistake.
 		"an SBOM is that of another program": {
 			func(t *testing.T, folder string, _ *VerifyOptions) {
@@ -210,7 +205,7 @@ func TestWhatIsWrongWithAReleaseIsFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				write(t, folder, file+sbomSuffix, strings.ReplaceAll(string(text), `"checksumValue":"`+sum, `"checksumValue":"`+strings.Repeat("0", 64)))
+				filetest.Write(t, filepath.Join(folder, file+sbomSuffix), strings.ReplaceAll(string(text), `"checksumValue":"`+sum, `"checksumValue":"`+strings.Repeat("0", 64)))
 				resign(t, folder)
 			}, "SBOMs", "describes another program",
 		},
@@ -223,7 +218,7 @@ func TestWhatIsWrongWithAReleaseIsFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				write(t, folder, provenanceFile, string(envelope))
+				filetest.Write(t, filepath.Join(folder, provenanceFile), string(envelope))
 				resign(t, folder)
 			}, "provenance", "of the kind " + cosign.PredicateSPDX,
 		},
@@ -336,15 +331,8 @@ func resign(t *testing.T, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, folder, checksumsFile, sums)
-	write(t, folder, signatureFile, made)
-}
-
-func write(t *testing.T, folder, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	filetest.Write(t, filepath.Join(folder, checksumsFile), sums)
+	filetest.Write(t, filepath.Join(folder, signatureFile), made)
 }
 
 func appendTo(t *testing.T, folder, name string) {
@@ -353,7 +341,7 @@ func appendTo(t *testing.T, folder, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, folder, name, string(text)+"\n")
+	filetest.Write(t, filepath.Join(folder, name), string(text)+"\n")
 }
 
 func remove(t *testing.T, folder, name string) {

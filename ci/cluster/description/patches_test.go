@@ -2,10 +2,11 @@ package description
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/base/filetest"
 )
 
 // Each of them would take from the cluster what castle finds it by, or its data.
@@ -42,15 +43,7 @@ func TestWhatCastleSaysIsNotPatched(t *testing.T) {
 func TestAPatchOfAFileIsRefusedWithTheFilesLine(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "blue")
 	text := strings.Replace(blueText(t), "vmID: 424,", "vmID: 424, patches: [patches/disk.yaml],", 1)
-	for name, content := range map[string]string{File: text, "patches/disk.yaml": "machine:\n  env: {A: b}\n  install:\n    image: x\n"} {
-		file := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	filetest.All(t, folder, map[string]string{File: text, "patches/disk.yaml": "machine:\n  env: {A: b}\n  install:\n    image: x\n"})
 	_, err := Load(folder)
 	want := "cluster.yaml:20: nodes[3] blue-worker-1: patches[0] patches/disk.yaml:4 changes machine.install.image, which castle relies on: talos.version and talos.schematic say it"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {

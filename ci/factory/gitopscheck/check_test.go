@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/rendering/renderingtest"
 	"tazlab.net/castle/ci/factory/gitopscheck/manifests"
 
@@ -39,21 +40,8 @@ func repository(t *testing.T, archive *txtar.Archive, folder string) string {
 			files[name] = string(file.Data)
 		}
 	}
-	write(t, dir, files)
+	filetest.All(t, dir, files)
 	return dir
-}
-
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, content := range files {
-		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func run(t *testing.T, options Options) Report {
@@ -126,7 +114,7 @@ func TestAClusterIsAskedAboutWhatIsKnownWhole(t *testing.T) {
 		files["apps/"+name+".yaml"] = fmt.Sprintf(settings, name, "hello")
 	}
 	files["apps/unknown.yaml"] = fmt.Sprintf(settings, "unknown", "${NAME}")
-	write(t, dir, files)
+	filetest.All(t, dir, files)
 	report := run(t, Options{Dir: dir, Cluster: whatItSays{"refused": {"it is too large", ""}, "later": {"", "there is no such kind yet"}, "unknown": {"must not be asked", ""}}})
 	if got, want := lines(report), "apps/refused.yaml:1: dry-run: ConfigMap default/refused: the cluster refuses it: it is too large\n"; got != want {
 		t.Errorf("%s\nwanted %s", got, want)
@@ -147,7 +135,7 @@ func TestAReportIsReadInEveryFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := repository(t, archive, "bad")
-	write(t, dir, map[string]string{
+	filetest.All(t, dir, map[string]string{
 		"clusters/home/more.yaml":   strings.NewReplacer("apps", "more").Replace(apps),
 		"more/kustomization.yaml":   "resources: [https://example.org/a.yaml, https://example.org/b.yaml, alert.yaml]\n",
 		"more/alert.yaml":           "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata: {name: all, namespace: flux-system}\n",

@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/base/filetest"
 )
 
 const twoSites = `gitops:
@@ -211,16 +213,7 @@ func TestTheSitesOfARepositoryAreThoseThatItNamesOrTheOneAtItsRoot(t *testing.T)
 		"another program's configuration":    {map[string]string{"config/settings.yaml": ""}, []string{}},
 		"a repository without anything here": {nil, []string{}},
 	} {
-		folder := t.TempDir()
-		for name, text := range c.files {
-			file := filepath.Join(folder, name)
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		folder := filetest.New(t, c.files)
 		if got, err := Sites(folder); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, %v, want %v", title, got, err, c.want)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/errgroup"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/publish/inputs"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
@@ -36,7 +37,7 @@ func TestTheSameBytesGiveTheSameDigestOnAnotherMachineAndDay(t *testing.T) {
 	}
 	slices.Sort(names)
 
-	_, first := mustBuild(t, newOptions(t, writeSite(t, files)))
+	_, first := mustBuild(t, newOptions(t, filetest.New(t, files)))
 
 	defer func(local *time.Location) { time.Local = local }(time.Local)
 	time.Local = time.FixedZone("elsewhere", -9*3600)
@@ -44,7 +45,7 @@ func TestTheSameBytesGiveTheSameDigestOnAnotherMachineAndDay(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range slices.Backward(names) {
 		path := filepath.Join(dir, name)
-		writeFile(t, path, files[name])
+		filetest.Write(t, path, files[name])
 		when := time.Unix(int64(1_600_000_000+i), 0)
 		if err := os.Chmod(path, 0o600); err != nil {
 			t.Fatal(err)
@@ -93,7 +94,7 @@ func TestTheBytesOfALayerAreThoseOfYesterday(t *testing.T) {
 }
 
 func TestTheLayersStandInTheOrderOfTheirRateOfChange(t *testing.T) {
-	_, report := mustBuild(t, newOptions(t, writeSite(t, smallSite())))
+	_, report := mustBuild(t, newOptions(t, filetest.New(t, smallSite())))
 	var names []string
 	for _, l := range report.Layers {
 		names = append(names, l.Name)
@@ -104,7 +105,7 @@ func TestTheLayersStandInTheOrderOfTheirRateOfChange(t *testing.T) {
 }
 
 func TestLayersWithoutFilesAreLeftOut(t *testing.T) {
-	_, report := mustBuild(t, newOptions(t, writeSite(t, map[string]string{"index.html": "x"})))
+	_, report := mustBuild(t, newOptions(t, filetest.New(t, map[string]string{"index.html": "x"})))
 	if len(report.Layers) != 3 || report.Layers[2].Name != "lists" || report.Layers[2].Files != 1 {
 		t.Errorf("layers %+v", report.Layers)
 	}
@@ -113,11 +114,11 @@ func TestLayersWithoutFilesAreLeftOut(t *testing.T) {
 func TestAChangedPageSendsOnlyItsShardAndTheListsThatNameIt(t *testing.T) {
 	files := pages(300, 7000)
 	files["style.css"] = "body{}"
-	o := newOptions(t, writeSite(t, files))
+	o := newOptions(t, filetest.New(t, files))
 	_, before := mustBuild(t, o)
 
-	writeFile(t, filepath.Join(o.Site, "articles/page-7/index.html"), strings.Replace(files["articles/page-7/index.html"], ".", ",", 1))
-	writeFile(t, filepath.Join(o.Site, "index.xml"), "another feed")
+	filetest.Write(t, filepath.Join(o.Site, "articles/page-7/index.html"), strings.Replace(files["articles/page-7/index.html"], ".", ",", 1))
+	filetest.Write(t, filepath.Join(o.Site, "index.xml"), "another feed")
 	_, after := mustBuild(t, o)
 
 	changed := changedLayers(t, before, after)
@@ -163,11 +164,11 @@ func TestACommaOnASiteWithManyListsSendsLittleMoreThanTheFilesWithIt(t *testing.
 			files[fmt.Sprintf("%sposts/page-%d/index.html", language, i)] = prose(fmt.Sprint(language, "article ", i), 12_000)
 		}
 	}
-	o := newOptions(t, writeSite(t, files))
+	o := newOptions(t, filetest.New(t, files))
 	_, before := mustBuild(t, o)
 
 	for _, name := range []string{"posts/page-7/index.html", "index.json", "index.xml", "posts/index.xml", "tags/tag-3/index.xml", "tags/tag-4/index.xml"} {
-		writeFile(t, filepath.Join(o.Site, name), strings.Replace(files[name], " ", ",", 1))
+		filetest.Write(t, filepath.Join(o.Site, name), strings.Replace(files[name], " ", ",", 1))
 	}
 	_, after := mustBuild(t, o)
 
@@ -188,10 +189,10 @@ func TestACommaOnASiteWithManyListsSendsLittleMoreThanTheFilesWithIt(t *testing.
 }
 
 func TestOneMorePageMovesNoOther(t *testing.T) {
-	o := newOptions(t, writeSite(t, pages(300, 600)))
+	o := newOptions(t, filetest.New(t, pages(300, 600)))
 	image, report := mustBuild(t, o)
 	before := entries(t, image, report)
-	writeFile(t, filepath.Join(o.Site, "articles/page-new/index.html"), "new")
+	filetest.Write(t, filepath.Join(o.Site, "articles/page-new/index.html"), "new")
 	image, report = mustBuild(t, o)
 	for name, e := range entries(t, image, report) {
 		if old, ok := before[name]; ok && e.Typeflag == tar.TypeReg && old.layer != e.layer {
@@ -201,7 +202,7 @@ func TestOneMorePageMovesNoOther(t *testing.T) {
 }
 
 func TestAnotherCommitWithTheSameSiteSendsNoLayer(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	_, before := mustBuild(t, o)
 	o.Revision, o.Created = strings.Repeat("cd", 20), commitTime.Add(time.Hour)
 	_, after := mustBuild(t, o)
@@ -214,7 +215,7 @@ func TestAnotherCommitWithTheSameSiteSendsNoLayer(t *testing.T) {
 }
 
 func TestLayersCarryNothingOfTheMachine(t *testing.T) {
-	image, report := mustBuild(t, newOptions(t, writeSite(t, smallSite())))
+	image, report := mustBuild(t, newOptions(t, filetest.New(t, smallSite())))
 	found := entries(t, image, report)
 	for name, e := range found {
 		mode := int64(0o644)
@@ -243,7 +244,7 @@ func TestLayersCarryNothingOfTheMachine(t *testing.T) {
 func TestCompressedVariantsStandBesideWhatTheyShorten(t *testing.T) {
 	files := smallSite()
 	files["noise.txt"] = string(noise(4, 2000))
-	image, report := mustBuild(t, newOptions(t, writeSite(t, files)))
+	image, report := mustBuild(t, newOptions(t, filetest.New(t, files)))
 	found := entries(t, image, report)
 	for name, want := range map[string]bool{
 		"index.html": true, "articles/one/index.html": true, "favicon.svg": true, "articles/one/data.json": true,
@@ -275,11 +276,11 @@ func TestCompressedVariantsStandBesideWhatTheyShorten(t *testing.T) {
 
 func TestAFilesTimeChangesWithItsContentAndOnlyWithIt(t *testing.T) {
 	files := map[string]string{"index.html": "one", "a.html": "same", "b.html": "same"}
-	o := newOptions(t, writeSite(t, files))
+	o := newOptions(t, filetest.New(t, files))
 	image, report := mustBuild(t, o)
 	before := entries(t, image, report)
 	files["index.html"] = "two"
-	o.Site = writeSite(t, files)
+	o.Site = filetest.New(t, files)
 	image, report = mustBuild(t, o)
 	after := entries(t, image, report)
 	if before["srv/www/index.html"].ModTime.Equal(after["srv/www/index.html"].ModTime) {
@@ -294,7 +295,7 @@ func TestAFilesTimeChangesWithItsContentAndOnlyWithIt(t *testing.T) {
 }
 
 func TestAWarmAndADamagedCacheGiveTheImageOfAColdOne(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	_, cold := mustBuild(t, o)
 	_, warm := mustBuild(t, o)
 	if cold.Digest != warm.Digest || !warm.Layers[4].Unchanged {
@@ -319,10 +320,10 @@ func TestAWarmAndADamagedCacheGiveTheImageOfAColdOne(t *testing.T) {
 }
 
 func TestOldLayersLeaveTheCacheAndUsedOnesStay(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	_, used := mustBuild(t, o)
 	stale := filepath.Join(o.CacheDir, "blobs", "stale")
-	writeFile(t, stale, "stale")
+	filetest.Write(t, stale, "stale")
 	old := time.Now().Add(-cacheLife - time.Hour)
 	err := filepath.WalkDir(o.CacheDir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
@@ -348,7 +349,7 @@ func TestOldLayersLeaveTheCacheAndUsedOnesStay(t *testing.T) {
 }
 
 func TestBuildsAtTheSameTimeShareACache(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	reports := make([]Report, 8)
 	var group errgroup.Group
 	for i := range reports {
@@ -368,7 +369,7 @@ func TestBuildsAtTheSameTimeShareACache(t *testing.T) {
 }
 
 func TestTheBaseKeepsItsBytesWhateverItsMediaTypes(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	o.BaseDigest = "sha256:" + strings.Repeat("1", 64)
 	image, docker := mustBuild(t, o)
 	o.Base = newBase(t, "amd64", types.OCILayer)
@@ -399,7 +400,7 @@ func TestTheBaseKeepsItsBytesWhateverItsMediaTypes(t *testing.T) {
 }
 
 func TestTheConfigurationIsTheSitesOwn(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	o.Hugo = hugoversion.Choice{Version: "0.148.1", From: "netlify.toml"}
 	image, report := mustBuild(t, o)
 	config, err := image.ConfigFile()
@@ -440,7 +441,7 @@ func TestTheConfigurationIsTheSitesOwn(t *testing.T) {
 }
 
 func TestAHighPortNeedsNoRoot(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	o.Port = 8080
 	image, _ := mustBuild(t, o)
 	config, err := image.ConfigFile()
@@ -453,7 +454,7 @@ func TestAHighPortNeedsNoRoot(t *testing.T) {
 }
 
 func TestTheReportCountsWhatIsInTheImage(t *testing.T) {
-	image, report := mustBuild(t, newOptions(t, writeSite(t, smallSite())))
+	image, report := mustBuild(t, newOptions(t, filetest.New(t, smallSite())))
 	manifest, err := image.Manifest()
 	if err != nil {
 		t.Fatal(err)
@@ -475,7 +476,7 @@ func TestTheReportCountsWhatIsInTheImage(t *testing.T) {
 }
 
 func TestAnIndexIsSortedByPlatformAndHoldsEachOnce(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	amd, _ := mustBuild(t, o)
 	o.Base = newBase(t, "arm64", types.OCILayer)
 	arm, report := mustBuild(t, o)
@@ -529,7 +530,7 @@ func TestOptionsThatCannotWorkAreRefusedAllAtOnce(t *testing.T) {
 }
 
 func TestABaseOfAnotherOperatingSystemIsRefused(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	o.Base = newBase(t, "", types.OCILayer)
 	if _, _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), "platform") {
 		t.Errorf("got %v", err)
@@ -537,7 +538,7 @@ func TestABaseOfAnotherOperatingSystemIsRefused(t *testing.T) {
 }
 
 func TestACancelledBuildEndsAndLeavesNoHalfLayer(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := Build(ctx, o); err == nil {
@@ -550,7 +551,7 @@ func TestACancelledBuildEndsAndLeavesNoHalfLayer(t *testing.T) {
 }
 
 func TestAnImageSaysWhatItWasMadeFromInLabelsAndAnnotations(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	_, plain := mustBuild(t, o)
 	o.Inputs = inputs.Inputs{Commit: "5d6e7f80", Path: "blog"}
 	image, report := mustBuild(t, o)
@@ -579,7 +580,7 @@ func TestAnImageSaysWhatItWasMadeFromInLabelsAndAnnotations(t *testing.T) {
 
 // An engine names the image that it first pulled a layer from, in a base that has no history of its own.
 func TestWhatTheEngineSaysOfItsPullIsNotInTheImage(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	o.BaseDigest = "sha256:" + strings.Repeat("ab", 32)
 	var digests [2]string
 	for i, from := range []string{"pulled from nginx:1@sha256:aa", "pulled from golang:1@sha256:bb"} {

@@ -19,12 +19,13 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 	"tazlab.net/castle/ci/test/needs"
 )
 
 func TestTheConfigurationNamesNothingOfTheBase(t *testing.T) {
-	o := newOptions(t, writeSite(t, smallSite()))
+	o := newOptions(t, filetest.New(t, smallSite()))
 	o.Port = 8080
 	image, report := mustBuild(t, o)
 	found := entries(t, image, report)
@@ -86,7 +87,7 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 	}
 	n := &nginx{port: freePort(t)}
 	n.url = fmt.Sprintf("http://127.0.0.1:%d", n.port)
-	options := newOptions(t, writeSite(t, o.files))
+	options := newOptions(t, filetest.New(t, o.files))
 	options.Port = n.port
 	if o.headers != nil {
 		options.Headers = *o.headers
@@ -97,7 +98,7 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 	}
 	publish()
 	n.publish = func(files map[string]string) {
-		options.Site = writeSite(t, files)
+		options.Site = filetest.New(t, files)
 		publish()
 	}
 
@@ -125,7 +126,7 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeFile(t, filepath.Join(settings.ConfDir, f.path), string(content))
+		filetest.Write(t, filepath.Join(settings.ConfDir, f.path), string(content))
 	}
 
 	command := exec.Command(program, "-e", "stderr", "-g", "daemon off;", "-c", filepath.Join(settings.ConfDir, "nginx.conf"))
@@ -203,7 +204,7 @@ func unpack(t *testing.T, image v1.Image, report Report, dir string) {
 			}
 			continue
 		}
-		writeFile(t, path, e.content)
+		filetest.Write(t, path, e.content)
 		if err := errors.Join(os.Chmod(path, os.FileMode(e.Mode)), os.Chtimes(path, e.ModTime, e.ModTime)); err != nil {
 			t.Fatal(err)
 		}
@@ -454,7 +455,7 @@ func TestNginxRunsFromTheImagesOwnPathsWithNothingToWriteToButShm(t *testing.T) 
 	}
 	for _, user := range []int{0, 65532} {
 		dir := t.TempDir()
-		o := newOptions(t, writeSite(t, smallSite()))
+		o := newOptions(t, filetest.New(t, smallSite()))
 		o.Port = freePort(t)
 		image, report := mustBuild(t, o)
 		unpack(t, image, report, dir)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+
+	"tazlab.net/castle/ci/base/filetest"
 )
 
 func TestPathsTellWhatChangesHowOften(t *testing.T) {
@@ -74,7 +76,7 @@ func TestShardsAreOfSimilarSize(t *testing.T) {
 }
 
 func TestALinkInsideTheSiteIsFollowedAndOneOutOfItRefused(t *testing.T) {
-	dir := writeSite(t, smallSite())
+	dir := filetest.New(t, smallSite())
 	link(t, "articles/one/index.html", filepath.Join(dir, "latest.html"))
 	o := newOptions(t, dir)
 	image, report := mustBuild(t, o)
@@ -82,7 +84,7 @@ func TestALinkInsideTheSiteIsFollowedAndOneOutOfItRefused(t *testing.T) {
 		t.Errorf("latest.html has %d bytes", len(e.content))
 	}
 	secret := filepath.Join(t.TempDir(), "secret")
-	writeFile(t, secret, "secret")
+	filetest.Write(t, secret, "secret")
 	for name, target := range map[string]string{
 		"absolute.html": secret, "relative.html": "../../../../../../../../etc/hostname", "dangling.html": "nowhere", "folder": "articles",
 	} {
@@ -106,7 +108,7 @@ func link(t *testing.T, target, path string) {
 }
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {
-	dir := writeSite(t, smallSite())
+	dir := filetest.New(t, smallSite())
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 }
 
 func TestAFolderThatIsNoSiteIsRefused(t *testing.T) {
-	o := newOptions(t, writeSite(t, map[string]string{"public/index.html": "x"}))
+	o := newOptions(t, filetest.New(t, map[string]string{"public/index.html": "x"}))
 	if _, _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no index.html") {
 		t.Errorf("got %v", err)
 	}
@@ -141,7 +143,7 @@ func TestTheSitesOwnVariantIsKeptWhenItHoldsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	files["index.html.gz"] = own.String()
-	image, report := mustBuild(t, newOptions(t, writeSite(t, files)))
+	image, report := mustBuild(t, newOptions(t, filetest.New(t, files)))
 	if entries(t, image, report)["srv/www/index.html.gz"].content != own.String() {
 		t.Error("the site's own variant was replaced")
 	}
@@ -157,7 +159,7 @@ func TestTheSitesOwnVariantIsKeptWhenItHoldsTheSame(t *testing.T) {
 			}
 		}
 		files["index.html.gz"] = own.String()
-		_, _, err = Build(t.Context(), newOptions(t, writeSite(t, files)))
+		_, _, err = Build(t.Context(), newOptions(t, filetest.New(t, files)))
 		if err == nil || !strings.Contains(err.Error(), "index.html.gz stands beside index.html") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -166,13 +168,13 @@ func TestTheSitesOwnVariantIsKeptWhenItHoldsTheSame(t *testing.T) {
 
 func TestAFileThatChangesMeanwhileIsNoticed(t *testing.T) {
 	for name, size := range map[string]int{"a small one": 100, "a large one": readAhead + 100} {
-		dir := writeSite(t, map[string]string{"index.html": "x", "file.bin": string(noise(1, size))})
+		dir := filetest.New(t, map[string]string{"index.html": "x", "file.bin": string(noise(1, size))})
 		s, err := scan(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.close()
-		writeFile(t, filepath.Join(dir, "file.bin"), string(noise(2, size)))
+		filetest.Write(t, filepath.Join(dir, "file.bin"), string(noise(2, size)))
 		for _, g := range s.groups() {
 			err = g.writeTar(t.Context(), &bytes.Buffer{})
 			if g.name == "assets" && (err == nil || !strings.Contains(err.Error(), "file.bin changed while the image was built")) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -66,8 +67,7 @@ func (r repo) path(name string) string { return filepath.Join(r.dir, filepath.Fr
 
 func (r repo) write(name, content string) {
 	r.t.Helper()
-	r.must(os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
-	r.must(os.WriteFile(r.path(name), []byte(content), 0o644))
+	filetest.Write(r.t, r.path(name), content)
 }
 
 func (r repo) commit(message string) (sha string) {

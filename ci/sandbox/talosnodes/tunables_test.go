@@ -8,16 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tazlab.net/castle/ci/base/filetest"
 )
 
 func TestWhatAKilledWorldChangedIsPutBackByTheNext(t *testing.T) {
 	folder, kept := t.TempDir(), filepath.Join(t.TempDir(), "kept.json")
 	set := func(value string) {
 		for _, tunable := range tunables {
-			file := filepath.Join(folder, tunable)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(value), 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			filetest.Write(t, filepath.Join(folder, tunable), value)
 		}
 	}
 	set("own\n")

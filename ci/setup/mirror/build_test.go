@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/setup/debian"
 	"tazlab.net/castle/ci/setup/images"
 )
@@ -45,12 +46,7 @@ func newWorkshop(t *testing.T) *workshop {
 func (w *workshop) write(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.folder, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	filetest.Write(w.t, path, text)
 	return path
 }
 
@@ -491,10 +487,7 @@ func TestWhatAnInterruptedBuildLeftIsRemovedAndRootsInUseStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"content-1.tar.gz", "root-old.tar.gz", "root-old.json", before[0].Name() + ".7.partial", ".root-9/proc"} {
-		path := filepath.Join(cache, "layers", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		filetest.Write(t, filepath.Join(cache, "layers", name), "")
 	}
 	w.build(cache, theList())
 	after, err := os.ReadDir(filepath.Join(cache, "layers"))

@@ -3,32 +3,22 @@
 package docker
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/test/world"
 )
 
 // newSite is a clean working tree of a Hugo site with two pages.
 func newSite(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	for file, text := range map[string]string{
+	folder := filetest.New(t, map[string]string{
 		"hugo.yaml":         "baseURL: https://blog.example.com/\ntitle: Two pages\ndisableKinds: [taxonomy, term, RSS]\n",
 		"layouts/all.html":  "<!doctype html>\n<html lang=en>\n<title>{{ .Title }}</title>\n{{ .Content }}\n",
 		"layouts/404.html":  "<!doctype html>\n<html lang=en>\n<title>Not found</title>\n",
 		"content/_index.md": "---\ntitle: Home\n---\nSee [the other page](/other/).\n",
 		"content/other.md":  "---\ntitle: Other\n---\nSome words.\n",
-	} {
-		path := filepath.Join(folder, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	world.Git(t, folder, "init", "--quiet", "--initial-branch=main")
 	world.CommitAll(t, folder, "Write two pages")
 	return folder

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -125,7 +126,7 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 		}
 	})
 	t.Run("rollback-blog waits for the pod of the earlier image", func(t *testing.T) {
-		write(t, filepath.Join(source, "README.md"), "Another commit.\n")
+		filetest.Write(t, filepath.Join(source, "README.md"), "Another commit.\n")
 		world.CommitAll(t, source, "Say something about it")
 		mustCall(t, nil, append([]string{"publish-blog", "--source=" + source}, on...)...)
 		out := mustCall(t, nil, append([]string{"rollback-blog", "--to=" + first, "--wait"}, on...)...)
@@ -140,7 +141,7 @@ func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
 	kubeconfig := mustCall(t, nil, append(append([]string{"kubeconfig"}, on...), "plaintext")...)
 	t.Run("the blog gets no more pods", func(t *testing.T) { limitPods(t, kubeconfig, on) }) // with its end, the world is let go
 	t.Run("a rollout that fails gives way to the image before it", func(t *testing.T) {
-		write(t, filepath.Join(source, "README.md"), "A commit whose pods are refused.\n")
+		filetest.Write(t, filepath.Join(source, "README.md"), "A commit whose pods are refused.\n")
 		world.CommitAll(t, source, "Say one thing more about it")
 		done := call(t, nil, append([]string{"publish-blog", "--source=" + source, "--wait", "--rollback-on-failure", "--wait-timeout=45s"}, on...)...)
 		if done.err == nil {

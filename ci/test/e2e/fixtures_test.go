@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -25,7 +26,7 @@ func newBlog(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "castle.yaml"), string(settings))
+	filetest.Write(t, filepath.Join(dir, "castle.yaml"), string(settings))
 	world.Git(t, dir, "init", "--quiet", "--initial-branch=main")
 	world.CommitAll(t, dir, "Write the blog")
 	return dir
@@ -36,7 +37,7 @@ func newSite(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		write(t, filepath.Join(dir, name), text)
+		filetest.Write(t, filepath.Join(dir, name), text)
 	}
 	world.Git(t, dir, "init", "--quiet", "--initial-branch=main")
 	world.CommitAll(t, dir, "Write the site")
@@ -51,15 +52,4 @@ func root(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// write writes a file and makes its folder.
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

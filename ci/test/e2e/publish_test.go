@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/registry/registrytest"
 
 	"context"
@@ -98,7 +99,7 @@ func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
 func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
 	w, source := world.New(t), newBlog(t)
 	for _, name := range []string{"untracked.txt", "blog/content/_index.md"} {
-		write(t, filepath.Join(source, name), "changed")
+		filetest.Write(t, filepath.Join(source, name), "changed")
 	}
 	tell.Fault(t, "an untracked file and a changed one")
 	said := publishFails(t, w, source)
@@ -163,7 +164,7 @@ func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, page, string(text)+"\nOne more sentence.\n")
+	filetest.Write(t, page, string(text)+"\nOne more sentence.\n")
 	world.CommitAll(t, source, "Add a sentence")
 	second := publishJSON(t, w, source)
 	if second.Image.UploadedBytes >= first.Image.UploadedBytes/4 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/registry"
 	"tazlab.net/castle/ci/test/release"
 	"tazlab.net/castle/ci/test/world"
@@ -72,9 +73,9 @@ func TestAReleaseCompilesNothing(t *testing.T) {
 		published(t, daggerIn(t, source, w.Environment(), append([]string{"-m", module, "call", "--progress=plain"}, append(publish, "--source=.")...)...), "wiki-")
 	})
 	t.Run("as a toolchain, which sees the caller's files only", func(t *testing.T) {
-		write(t, filepath.Join(source, "dagger.json"), `{"name": "sites", "engineVersion": "v0.19.10"}`)
+		filetest.Write(t, filepath.Join(source, "dagger.json"), `{"name": "sites", "engineVersion": "v0.19.10"}`)
 		if local := localImages(t); local != "" {
-			write(t, filepath.Join(source, localImagesFile), local)
+			filetest.Write(t, filepath.Join(source, localImagesFile), local)
 		}
 		if done := daggerIn(t, source, nil, "toolchain", "install", module); done.err != nil {
 			t.Fatalf("%v\n%s", done.err, done.stderr)
@@ -85,11 +86,11 @@ func TestAReleaseCompilesNothing(t *testing.T) {
 
 	t.Run("as a dependency of the caller's own module", func(t *testing.T) {
 		own := t.TempDir()
-		write(t, filepath.Join(own, "dagger.json"), `{"name": "pipeline", "engineVersion": "v0.19.10", "sdk": {"source": "go"}}`)
+		filetest.Write(t, filepath.Join(own, "dagger.json"), `{"name": "pipeline", "engineVersion": "v0.19.10", "sdk": {"source": "go"}}`)
 		if done := daggerIn(t, own, nil, "install", module); done.err != nil {
 			t.Fatalf("%v\n%s", done.err, done.stderr)
 		}
-		write(t, filepath.Join(own, "main.go"), ownModule)
+		filetest.Write(t, filepath.Join(own, "main.go"), ownModule)
 		done := daggerIn(t, own, nil, "call", "--progress=plain", "wiki", "--source="+source)
 		if done.err != nil || !strings.Contains(done.stdout, "links checked") || strings.Contains(done.stderr, "-o /program") {
 			t.Errorf("%v\n%s\n%s", done.err, done.stdout, done.stderr)

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/tell"
 	"tazlab.net/castle/ci/test/world"
@@ -57,7 +58,7 @@ func TestACommitWhoseBuildsDifferIsPublishedOnce(t *testing.T) {
 		"content/_index.md":  "---\ntitle: Clock\n---\n",
 	})
 	first := publishJSON(t, w, source, "--path=.")
-	write(t, filepath.Join(source, "hugo.toml"), "title = 'changed'\n")
+	filetest.Write(t, filepath.Join(source, "hugo.toml"), "title = 'changed'\n")
 	world.Git(t, source, "checkout", "--quiet", "hugo.toml")
 
 	tell.Fault(t, "a commit that Hugo builds to other bytes each time")

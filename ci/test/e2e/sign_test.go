@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/version"
 	"tazlab.net/castle/ci/publish/publishtest"
 	"tazlab.net/castle/ci/test/world"
@@ -20,7 +21,7 @@ import (
 func keys(t *testing.T) (environment, args []string, public string) {
 	t.Helper()
 	public = filepath.Join(t.TempDir(), "cosign.pub")
-	write(t, public, publishtest.Keys().Public)
+	filetest.Write(t, public, publishtest.Keys().Public)
 	return []string{"CANARY_COSIGN_KEY=" + publishtest.Keys().Private, "CANARY_COSIGN=" + publishtest.CosignPassword},
 		[]string{"--cosign-key=env:CANARY_COSIGN_KEY", "--cosign-password=env:CANARY_COSIGN"}, public
 }
@@ -87,7 +88,7 @@ func TestAReleaseIsRehearsedIntoALocalRegistryAndVerifiedFromThere(t *testing.T)
 	if text := mustCall(t, environment, verify...); !strings.Contains(text, "Verified: castle v"+version.Castle) {
 		t.Errorf("%s", text)
 	}
-	write(t, filepath.Join(dist, "castle_linux_"+runtime.GOARCH), "another program")
+	filetest.Write(t, filepath.Join(dist, "castle_linux_"+runtime.GOARCH), "another program")
 	if done := call(t, environment, verify...); done.err == nil || !strings.Contains(done.stderr, "has the SHA-256") {
 		t.Errorf("a program that was changed: %v\n%s\n%s", done.err, done.stdout, done.stderr)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/test/world"
 )
@@ -41,7 +42,7 @@ func TestAFolderWithoutGitIsExplained(t *testing.T) {
 
 func TestAPreviewServesTheWorkingTreeAsItIs(t *testing.T) {
 	w, source := world.New(t), newBlog(t)
-	write(t, filepath.Join(source, "blog/content/draft-note.md"), "---\ntitle: Not committed yet\n---\nSome words.\n")
+	filetest.Write(t, filepath.Join(source, "blog/content/draft-note.md"), "---\ntitle: Not committed yet\n---\nSome words.\n")
 	base := startService(t, root(t), w.Environment(), []string{"preview-blog", "--source=" + source, "--dirty"}, 8080)
 	if _, body := get(t, base+"/draft-note/"); !strings.Contains(body, "Not committed yet") {
 		t.Errorf("the page that is not committed is not served:\n%.300s", body)

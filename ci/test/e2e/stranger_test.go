@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/world"
@@ -52,7 +53,7 @@ func serveModule(t *testing.T, change func(clone string)) string {
 	world.Git(t, remotes, "clone", "--quiet", root(t), clone)
 	world.Git(t, clone, "checkout", "--quiet", "-B", "main") // a working tree as CI has it stands on no branch, and a commit on none is not cloned
 	if text := localImages(t); text != "" {
-		write(t, filepath.Join(clone, localImagesFile), text)
+		filetest.Write(t, filepath.Join(clone, localImagesFile), text)
 		world.Git(t, clone, "add", "--force", localImagesFile)
 	}
 	change(clone)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/golden"
 	"tazlab.net/castle/ci/factory/gitopscheck/manifests"
 )
@@ -73,13 +74,8 @@ func TestWhatFluxAppliesIsFoundOut(t *testing.T) {
 					want = string(file.Data)
 					continue
 				}
-				target := filepath.Join(dir, "a folder + more", file.Name) // kustomize's own file system in memory refuses such a name
-				if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(target, file.Data, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				// Kustomize's own file system in memory refuses such a name.
+				filetest.Write(t, filepath.Join(dir, "a folder + more", file.Name), string(file.Data))
 			}
 			files, err := manifests.Read(filepath.Join(dir, "a folder + more"))
 			if err != nil {

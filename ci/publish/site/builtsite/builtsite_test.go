@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"tazlab.net/castle/ci/publish/site/sitetest"
+	"tazlab.net/castle/ci/base/filetest"
 )
 
 func TestASiteIsWhereItSaysItself(t *testing.T) {
@@ -25,7 +25,7 @@ func TestASiteIsWhereItSaysItself(t *testing.T) {
 		"a site map of addresses within": {map[string]string{"index.html": "", "sitemap.xml": "<urlset><url><loc>/a/</loc></url></urlset>"}, "https://site.invalid/"},
 		"nothing":                        {map[string]string{"index.html": "<p>Hello"}, "https://site.invalid/"},
 	} {
-		if got := AddressOf(sitetest.New(t, c.files)).String(); got != c.want {
+		if got := AddressOf(filetest.New(t, c.files)).String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", title, got, c.want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestASiteIsWhereItSaysItself(t *testing.T) {
 }
 
 func TestASiteIsListedAsAWebServerSeesIt(t *testing.T) {
-	dir := sitetest.New(t, map[string]string{"b/index.html": "b", "a.css": "a", ".well-known/x": "x"})
+	dir := filetest.New(t, map[string]string{"b/index.html": "b", "a.css": "a", ".well-known/x": "x"})
 	for name, target := range map[string]string{"link.css": "a.css", "dangling.css": "missing.css"} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestASiteIsListedAsAWebServerSeesIt(t *testing.T) {
 }
 
 func TestFilesAreReadWithTheirPlacesUntilOneFails(t *testing.T) {
-	site, err := Open(sitetest.New(t, map[string]string{"a": "1", "b": "2", "c": "3"}), "")
+	site, err := Open(filetest.New(t, map[string]string{"a": "1", "b": "2", "c": "3"}), "")
 	if err != nil {
 		t.Fatal(err)
 	}

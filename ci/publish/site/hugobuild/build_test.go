@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -35,10 +36,7 @@ func workshop(t *testing.T, site string) Options {
 func write(t *testing.T, folder, archive string) {
 	t.Helper()
 	for _, file := range txtar.Parse([]byte(archive)).Files {
-		name := filepath.Join(folder, file.Name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, file.Data, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		filetest.Write(t, filepath.Join(folder, file.Name), string(file.Data))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -98,7 +99,7 @@ func TestEveryRuleHasASeverityAndAGoldenSite(t *testing.T) {
 const goodPage = "<!doctype html><html lang=en><meta charset=utf-8><title>Page</title>"
 
 func TestTheReportIsReadByProgramsToo(t *testing.T) {
-	dir := sitetest.New(t, map[string]string{"index.html": goodPage + `<a href="/missing/">x</a><h1>a</h1><h3>b</h3>`})
+	dir := filetest.New(t, map[string]string{"index.html": goodPage + `<a href="/missing/">x</a><h1>a</h1><h3>b</h3>`})
 	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/"})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func TestTheReportIsReadByProgramsToo(t *testing.T) {
 }
 
 func TestAReportWithoutFindingsHasEmptyListsForPrograms(t *testing.T) {
-	dir := sitetest.New(t, map[string]string{"index.html": goodPage})
+	dir := filetest.New(t, map[string]string{"index.html": goodPage})
 	report, err := Check(t.Context(), Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ func TestAReportWithoutFindingsHasEmptyListsForPrograms(t *testing.T) {
 }
 
 func TestWithoutABaseURLTheHomePageTellsTheSitesAddress(t *testing.T) {
-	dir := sitetest.New(t, map[string]string{
+	dir := filetest.New(t, map[string]string{
 		"index.html": goodPage + `<link rel=canonical href=https://own.example/><a href="https://own.example/missing/">x</a>` +
 			`<img src="https://own.example/missing.png" alt=""><img src="https://other.example/a.png" alt="">`,
 	})
@@ -148,7 +149,7 @@ func TestWithoutABaseURLTheHomePageTellsTheSitesAddress(t *testing.T) {
 }
 
 func TestWhatCannotBeCheckedIsAnErrorThatNamesIt(t *testing.T) {
-	good := sitetest.New(t, map[string]string{"index.html": goodPage})
+	good := filetest.New(t, map[string]string{"index.html": goodPage})
 	for _, test := range []struct {
 		name    string
 		options Options

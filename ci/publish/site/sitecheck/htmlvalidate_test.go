@@ -14,12 +14,12 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/findings"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
-	"tazlab.net/castle/ci/publish/site/sitetest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -61,7 +61,7 @@ func TestHTMLValidateConfirmsWhatTheRulesOfHTMLFind(t *testing.T) {
 		t.Errorf("%d of %d rules are compared or unknowable", len(covered), len(rules.Names()))
 	}
 	checker := newHTMLValidate(t)
-	dir := sitetest.New(t, htmlCases(t))
+	dir := filetest.New(t, htmlCases(t))
 	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/", Ignore: unknowable})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func newHTMLValidate(t *testing.T) htmlValidate {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sitetest.Write(t, filepath.Join(fresh, name), string(pin))
+		filetest.Write(t, filepath.Join(fresh, name), string(pin))
 	}
 	install := exec.CommandContext(t.Context(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = fresh

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/findings"
 
 	"tazlab.net/castle/ci/base/rendering/renderingtest"
 	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
-	"tazlab.net/castle/ci/publish/site/sitetest"
 )
 
 // themedPage is a page as a theme's templates make it: the same mistakes on each, on a line of its own length.
@@ -37,7 +37,7 @@ func themedSite(pages int) map[string]string {
 
 func check(t *testing.T, files map[string]string, options Options) Report {
 	t.Helper()
-	options.Dir, options.BaseURL = sitetest.New(t, files), "https://example.org/"
+	options.Dir, options.BaseURL = filetest.New(t, files), "https://example.org/"
 	report, err := Check(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestABaselineIsTheSameWheneverItIsWrittenAndHasALineForEachFile(t *testing.
 func TestAFileThatIsNoBaselineIsRefused(t *testing.T) {
 	for _, text := range []string{"", "[]", `{"nesting": {"x": 1}}`, `{} {}`} {
 		name := filepath.Join(t.TempDir(), "baseline.json")
-		sitetest.Write(t, name, text)
+		filetest.Write(t, name, text)
 		if _, err := findings.ReadBaseline(name); err == nil || !strings.Contains(err.Error(), name+" is no baseline: ") {
 			t.Errorf("%q: %v", text, err)
 		}

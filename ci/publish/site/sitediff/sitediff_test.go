@@ -1,33 +1,16 @@
 package sitediff
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/rendering"
 )
 
-// build writes a site's files.
-func build(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 func compare(t *testing.T, first, second map[string]string) Report {
 	t.Helper()
-	report, err := Compare(t.Context(), build(t, first), build(t, second))
+	report, err := Compare(t.Context(), filetest.New(t, first), filetest.New(t, second))
 	if err != nil {
 		t.Fatal(err)
 	}

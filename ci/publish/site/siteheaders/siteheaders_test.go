@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/sitetest"
 )
@@ -111,7 +112,7 @@ func TestOnlyTheFittedModeReadsTheSite(t *testing.T) {
 func TestTheSameSiteGivesTheSameHeaders(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 60 {
-		sitetest.Write(t, filepath.Join(dir, fmt.Sprintf("p%d/index.html", i)), fmt.Sprintf(`<script>f(%d)</script><style>a{b:%d}</style><b style="c">
+		filetest.Write(t, filepath.Join(dir, fmt.Sprintf("p%d/index.html", i)), fmt.Sprintf(`<script>f(%d)</script><style>a{b:%d}</style><b style="c">
 			<img src="https://pictures%d.example/x.png"><iframe src="https://frames%d.example/"></iframe>`, i%7, i%5, i%9, i%4))
 	}
 	first := fmt.Sprintf("%+v", mustMake(t, Fitted, dir))
@@ -131,7 +132,7 @@ func TestAPolicyFitsAProxysBufferWhateverTheSiteHolds(t *testing.T) {
 	const room = 4096 - 700 // of a buffer, beside the other fields
 	dir := t.TempDir()
 	for i := range 400 {
-		sitetest.Write(t, filepath.Join(dir, fmt.Sprintf("p%d/index.html", i)), page(i))
+		filetest.Write(t, filepath.Join(dir, fmt.Sprintf("p%d/index.html", i)), page(i))
 		if i%40 != 39 && i != 5 {
 			continue
 		}
@@ -156,7 +157,7 @@ func TestAPolicyFitsAProxysBufferWhateverTheSiteHolds(t *testing.T) {
 
 func TestWithoutABaseURLTheCanonicalLinkTellsWhatIsTheSitesOwn(t *testing.T) {
 	dir := t.TempDir()
-	sitetest.Write(t, filepath.Join(dir, "index.html"), `<link rel=canonical href="https://blog.example/"><img src="https://blog.example/a.png">`)
+	filetest.Write(t, filepath.Join(dir, "index.html"), `<link rel=canonical href="https://blog.example/"><img src="https://blog.example/a.png">`)
 	headers, err := Make(t.Context(), Fitted, dir, "", "")
 	if err != nil || readable(headers) != "strict policy\n" {
 		t.Errorf("%+v, %v", headers, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
@@ -44,13 +45,7 @@ func newSite(t *testing.T, files map[string]string) testSite {
 
 func (s testSite) write(name, content string) {
 	s.t.Helper()
-	name = filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		s.t.Fatal(err)
-	}
+	filetest.Write(s.t, filepath.Join(s.dir, filepath.FromSlash(name)), content)
 }
 
 func (s testSite) settle() []string {

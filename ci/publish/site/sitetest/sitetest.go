@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/golden"
 )
 
@@ -52,16 +53,6 @@ func Files(t testing.TB, pattern string) (files []txtar.File) {
 	return files
 }
 
-// New writes a site by the names of its files, with slashes, and their texts, and returns its folder.
-func New(t testing.TB, files map[string]string) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	for name, text := range files {
-		Write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
-	}
-	return dir
-}
-
 // Unpack writes the site of a txtar archive and returns its folder.
 func Unpack(t testing.TB, archive string) (dir string) {
 	t.Helper()
@@ -72,20 +63,9 @@ func unpack(t testing.TB, files []txtar.File) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, file := range files {
-		Write(t, filepath.Join(dir, filepath.FromSlash(file.Name)), string(file.Data))
+		filetest.Write(t, filepath.Join(dir, filepath.FromSlash(file.Name)), string(file.Data))
 	}
 	return dir
-}
-
-// Write writes a file, and the folders above it where they are missing.
-func Write(t testing.TB, name, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func archives(t testing.TB, pattern string) []string {
