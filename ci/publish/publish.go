@@ -99,8 +99,11 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	}
 
 	if o.Signer != nil && !o.DryRun {
-		err = result.Step(ctx, "sign the image", func(ctx context.Context) (err error) {
-			result.Image.Signature, err = o.sign(ctx, result.Image)
+		err = result.Step(ctx, "sign the image", func(ctx context.Context) error {
+			err := o.maySign(ctx, result.Image)
+			if err == nil {
+				result.Image.Signature, err = o.sign(ctx, result.Image)
+			}
 			return err
 		})
 		if err != nil {
@@ -131,6 +134,20 @@ func (o Options) push(ctx context.Context, reference string) (imagepush.Result, 
 		return imagepush.Compare(ctx, options)
 	}
 	return imagepush.Push(ctx, options)
+}
+
+// maySign fails where the registry has another image under the tag than this call has built, and the key has not signed it: that it was made from the
+// same inputs is its own word, which whoever may push there can write.
+func (o Options) maySign(ctx context.Context, pushed report.Image) error {
+	if pushed.BuildDigest == "" {
+		return nil
+	}
+	err := imagesign.Verify(ctx, imagesign.Image{Registry: o.Registry, Repository: o.Image, Digest: pushed.Digest}, o.Signer.Verifier())
+	if !errors.As(err, new(*imagesign.UnverifiedError)) {
+		return err
+	}
+	return fmt.Errorf("%s:%s is %s in the registry, and this build is %s: that the other was made from the same inputs is its own word, and it has no signature of this key, "+
+		"so that it gets none; publish another commit, such as an empty one, or remove that tag from the registry", o.Image, pushed.Tag, pushed.Digest, pushed.BuildDigest)
 }
 
 // sign makes sure that what the registry has is signed, and has its SBOM.

@@ -71,12 +71,28 @@ func TestAnImageThatIsThereIsSignedOnce(t *testing.T) {
 	}
 }
 
-// Another build of the same inputs is the published image; what is signed is what the registry has.
-func TestWhatTheRegistryHasIsSignedNotWhatWasBuilt(t *testing.T) {
+// Whoever may push to the registry may say of an image what it was made from.
+func TestAnotherImageOfTheSameInputsIsNotSigned(t *testing.T) {
+	t.Parallel()
+	w := publishtest.New(t)
+	pushed, built := madeFrom(t, "nginx"), madeFrom(t, "nginx")
+	publishtest.MustRun(t, w.Options(t, "1a2b3c4", pushed))
+	w.MustStay(t, func() {
+		_, err := publish.Run(t.Context(), signed(t, w, "1a2b3c4", built))
+		publishtest.MustSay(t, err, "the manifest is untouched", "is its own word", publishtest.DigestOf(t, pushed), publishtest.DigestOf(t, built), "an empty one")
+	})
+	image := imagesign.Image{Registry: w.Access(), Repository: w.Image(), Digest: publishtest.DigestOf(t, pushed)}
+	if err := imagesign.Verify(t.Context(), image, publishtest.Keys().Signer.Verifier()); err == nil {
+		t.Error("it is signed")
+	}
+}
+
+// Another build of the same inputs is the published image, where the key has signed that one.
+func TestAnotherBuildOfASignedImageLeavesItAsItIs(t *testing.T) {
 	t.Parallel()
 	w := publishtest.New(t)
 	published, again := madeFrom(t, "nginx"), madeFrom(t, "nginx")
-	publishtest.MustRun(t, w.Options(t, "1a2b3c4", published))
+	publishtest.MustRun(t, signed(t, w, "1a2b3c4", published))
 	result := publishtest.MustRun(t, signed(t, w, "1a2b3c4", again))
 	if result.Image.Digest != publishtest.DigestOf(t, published) || result.Image.BuildDigest != publishtest.DigestOf(t, again) {
 		t.Fatalf("%+v", result.Image)
