@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/redact"
 )
 
 // Commit is what would be published.
@@ -206,6 +207,12 @@ func (r repository) commit(ctx context.Context) (Commit, error) {
 		if !exitedWith(err, 1) {
 			return Commit{}, err
 		}
+		if _, err := r.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD"); err == nil { // which asks for no object
+			return Commit{}, refuse(Problem{
+				What: "the clone does not hold its own commit: it borrows objects of another one (.git/objects/info/alternates), or is damaged",
+				Fix:  "where the other one is there, git repack -a -d && rm .git/objects/info/alternates; else clone it without --reference and --shared",
+			})
+		}
 		return Commit{}, refuse(Problem{
 			What: "the repository has no commit yet",
 			Fix:  "commit the site (git add and git commit), then publish",
@@ -269,8 +276,11 @@ func (r repository) remoteURL(ctx context.Context, branch string) (string, error
 // ssh://git@host is part of the address.
 func withoutCredentials(address string) string {
 	parsed, err := url.Parse(address)
-	if err != nil || parsed.User == nil {
-		return address // a path, or the scp form git@host:path
+	if err != nil {
+		return redact.URL(address) // a password may be why; a path, or the scp form git@host:path, stays as it is
+	}
+	if parsed.User == nil {
+		return address
 	}
 	if parsed.Scheme == "http" || parsed.Scheme == "https" {
 		parsed.User = nil

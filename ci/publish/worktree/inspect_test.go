@@ -460,6 +460,9 @@ func TestCredentialsAreStrippedFromTheRemote(t *testing.T) {
 		"ssh://git:token@git.example/a.git":         "ssh://git@git.example/a.git",
 		"git@git.example:a.git":                     "git@git.example:a.git",
 		"/srv/git/a.git":                            "/srv/git/a.git",
+		"https://me:p^ss@git.example/a.git":         "https://git.example/a.git", // which Go's parser refuses, and Git takes
+		"https://me:100%safe@git.example/a.git":     "https://git.example/a.git",
+		"https://me:a/b@git.example/a.git":          "https://git.example/a.git",
 		"https://git.example/a.git":                 "https://git.example/a.git",
 	} {
 		if got := withoutCredentials(address); got != want {

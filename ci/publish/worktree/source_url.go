@@ -13,9 +13,12 @@ func sourceURL(remote string) string {
 	if strings.HasPrefix(remote, "file:") {
 		return ""
 	}
-	if parsed, err := url.Parse(remote); err == nil && parsed.Host != "" {
+	parsed, err := url.Parse(remote)
+	switch before, after, found := strings.Cut(remote, ":"); {
+	case err == nil && parsed.Host != "":
 		host, path = parsed.Hostname(), parsed.Path
-	} else if before, after, found := strings.Cut(remote, ":"); found && !strings.Contains(before, "/") {
+	case strings.Contains(remote, "://"): // it cannot be read, and may hold a password
+	case found && !strings.Contains(before, "/"):
 		host, path = before[strings.LastIndex(before, "@")+1:], after
 	}
 	path = strings.Trim(strings.TrimSuffix(strings.TrimSuffix(path, "/"), ".git"), "/")
