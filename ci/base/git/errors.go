@@ -13,6 +13,8 @@ var (
 	ErrNonFastForward = errors.New("the remote branch has moved meanwhile")
 	// ErrProtectedBranch means that a rule of the server forbids this push to this branch.
 	ErrProtectedBranch = errors.New("the branch is protected")
+	// ErrRefConflict means that a branch is there whose name is the beginning of the pushed one's, or that begins with it.
+	ErrRefConflict = errors.New("the branch's name collides with another branch's")
 	// ErrRejected means that the server refused the push for a reason of its own, such as a hook.
 	ErrRejected = errors.New("the server refused the push")
 	// ErrUnauthorized means that credentials are missing, wrong or expired.
@@ -119,6 +121,7 @@ var rules = []rule{
 	// "fetch first" and "non-fast-forward" are said before anything is sent; the others when two pushes meet in the
 	// server: the loser finds the ref locked, or no longer where it was announced. "shallow update" is said where the
 	// branch was rewritten in between, so that it no longer reaches the commit at which a shallow clone ends.
+	when(ErrRefConflict, `'refs/.*' exists; cannot (create|lock)|directory file conflict|refname conflict`),
 	when(ErrNonFastForward, `^ ! \[(remote )?rejected\].*\((fetch first|non-fast-forward|stale info|`+
 		`cannot lock ref.*|failed to update ref|failed to lock|incorrect old value provided|`+
 		`reference already exists|shallow update not allowed|remote ref updated since checkout)`),

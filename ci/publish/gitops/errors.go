@@ -72,6 +72,7 @@ var fixes = []struct {
 	fix  string
 }{
 	{git.ErrProtectedBranch, "open a pull request (--pull-request does it on GitHub, else push to a --push-branch), or let the owner of the credentials bypass the rule"},
+	{git.ErrRefConflict, "a branch is there whose name is the beginning of this one's, or the other way round: delete it, or name another one with --push-branch"},
 	{git.ErrRejected, "ask who runs the repository which rule or hook refused it"},
 	{git.ErrUnauthorized, "give a token that is valid and not expired, or for ssh an agent that holds the key"},
 	{git.ErrForbidden, "give the token write access to this repository (on GitHub: contents, read and write)"},

@@ -57,17 +57,60 @@ func (w *workspace) history(ctx context.Context, selector manifest.Selector, lim
 		return nil, w.fail("history", err)
 	}
 	if len(entries) == 0 { // a wrong path or selector would look the same as "never published"
-		at, err := w.read(ctx, tip)
-		if err != nil {
-			return nil, w.fail("history", err)
-		}
-		if _, err := manifest.Current(at.content, selector); err != nil {
-			failure := w.newError("history", nil)
-			failure.Detail, failure.Err = fmt.Sprintf("%s: %v", w.path, err), err
-			return nil, failure
+		if _, err := w.current(ctx, tip, selector); err != nil {
+			return nil, err
 		}
 	}
 	return entries, nil
+}
+
+// current is the reference in the manifest at a commit.
+func (w *workspace) current(ctx context.Context, commit string, selector manifest.Selector) (manifest.Reference, error) {
+	at, err := w.read(ctx, commit)
+	if err != nil {
+		return manifest.Reference{}, w.fail("history", err)
+	}
+	location, err := manifest.Current(at.content, selector)
+	if err != nil {
+		failure := w.newError("history", nil)
+		failure.Detail, failure.Err = fmt.Sprintf("%s: %v", w.path, err), err
+		return manifest.Reference{}, failure
+	}
+	return location.Reference, nil
+}
+
+// Named is the newest entry of History that gave the manifest the reference which it has now: a later one may stand in the log that a merge put aside. Of
+// one that no commit in the log gave it, the reference is all there is.
+func Named(ctx context.Context, repository Repository, path string, selector manifest.Selector) (Entry, error) {
+	w, err := openWorkspace(ctx, repository, path)
+	if err != nil {
+		return Entry{}, err
+	}
+	entry, err := w.named(ctx, selector)
+	return entry, errors.Join(err, w.Close())
+}
+
+func (w *workspace) named(ctx context.Context, selector manifest.Selector) (Entry, error) {
+	tip, err := w.fetchHistory(ctx, w.repository.Branch)
+	if err != nil {
+		return Entry{}, w.fail("history", err)
+	}
+	now, err := w.current(ctx, tip, selector)
+	if err != nil {
+		return Entry{}, err
+	}
+	for _, limit := range []int{1, 0} { // nearly always it is the newest of all
+		entries, err := w.entries(ctx, tip, selector, limit, w.fetchBlobs)
+		if err != nil {
+			return Entry{}, w.fail("history", err)
+		}
+		for _, entry := range entries {
+			if entry.New == now {
+				return entry, nil
+			}
+		}
+	}
+	return Entry{New: now}, nil
 }
 
 // sourceInTag is the commit at the end of a tag, as in blog-1a2b3c4, and the number of its rebuild, as in blog-1a2b3c4-r2.

@@ -161,6 +161,22 @@ func TestWhatAMergePutAsideStaysInHistory(t *testing.T) {
 	m.expect(t, "publish blog-3f2a1bc 3f2a1bc 3f2a1bc", "publish blog-5555555 5555555 5555555", started)
 }
 
+// What a merge put aside may be the newest in the log.
+func TestWhatTheManifestNamesIsNotWhatAMergePutAside(t *testing.T) {
+	t.Parallel()
+	m := newMerged(t)
+	mustUpdate(t, m.repository, publish("5555555"))
+	branch := m.propose(t, "3f2a1bc")
+	m.run(t, "pull", "--quiet")
+	m.run(t, "merge", "--quiet", "--no-ff", "-s", "ours", "-m", "Merge pull request #1", branch)
+	m.run(t, "push", "--quiet")
+	m.expect(t, "publish blog-3f2a1bc 3f2a1bc 3f2a1bc", "publish blog-5555555 5555555 5555555", started)
+	named, err := Named(t.Context(), m.repository, manifestPath, blog)
+	if err != nil || named.New.Tag != "blog-5555555" || named.Digest != digestOf("5555555") {
+		t.Errorf("named is %+v, %v", named, err)
+	}
+}
+
 func TestMainMergedIntoABranchOfSomethingElseIsNoPublishOfItsOwn(t *testing.T) {
 	t.Parallel()
 	m := newMerged(t)

@@ -294,13 +294,13 @@ func (u *updater) onBase(ctx context.Context) (edited, error) {
 	switch {
 	case u.first == "":
 		u.first, u.before = tip, edit.change.Old
-		if now := edit.change.Old.String(); err == nil && edit.change.Changed && u.request.Replaces != "" && now != u.request.Replaces {
-			err = u.conflict(fmt.Sprintf("%s says %s and no longer %s: somebody else has decided meanwhile", u.path, now, u.request.Replaces), nil)
-		}
 	case err != nil:
 		err = u.lost(err)
 	case edit.change.Changed && edit.change.Old != u.before:
 		err = u.decided(ctx, edit)
+	}
+	if now := edit.change.Old.String(); err == nil && edit.change.Changed && u.request.Replaces != "" && now != u.request.Replaces {
+		err = u.conflict(fmt.Sprintf("%s says %s and no longer %s: somebody else has decided meanwhile", u.path, now, u.request.Replaces), nil)
 	}
 	return edit, err
 }

@@ -277,6 +277,24 @@ func TestADecisionMadeMeanwhileIsAConflict(t *testing.T) {
 	}
 }
 
+// A publish that failed is put back, and not one that came after it, whenever that came.
+func TestWhatIsReplacedIsWhatWasToBe(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, nil)
+	failed := mustUpdate(t, r.repository, publish("1111111"))
+	back := publish("2222222")
+	back.Replaces = failed.Change.New.String()
+	r.beforeFirstPush(func() {
+		r.commit(t, "Publish 3333333\n\n"+trailerAction+": "+string(Publish), map[string]string{manifestPath: strings.Replace(deployment, `blog-0000000"`, `blog-3333333"`, 1)})
+	})
+	if _, err := Update(t.Context(), r.repository, back); !errors.Is(err, ErrConflict) {
+		t.Errorf("error = %v, want a conflict", err)
+	}
+	if got := r.git(t, "show", "main:"+manifestPath); !strings.Contains(got, "blog-3333333") {
+		t.Errorf("manifest:\n%s", got)
+	}
+}
+
 func TestTheSameUpdateRunAgainAfterAConflictGoesThrough(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t, nil)

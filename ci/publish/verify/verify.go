@@ -35,14 +35,10 @@ type Options struct {
 func Run(ctx context.Context, o Options) (Result, error) {
 	o.Update.Selector.Image = o.Image
 	result := Result{Image: o.Image, Key: o.Key.Fingerprint()}
-	entries, err := gitops.History(ctx, o.Repository, o.Update.Path, o.Update.Selector, 1)
+	named, err := gitops.Named(ctx, o.Repository, o.Update.Path, o.Update.Selector)
 	if err != nil {
 		return result, fmt.Errorf("what the manifest names: %w", err)
 	}
-	if len(entries) == 0 || entries[0].New.Repository == "" {
-		return result, fmt.Errorf("%s of %s does not name %s exactly once: name the place with --container or --resource", o.Update.Path, o.Repository.URL, o.Image)
-	}
-	named := entries[0]
 	result.Tag, result.Commit = named.New.Tag, named.Commit
 	reference := o.Image + ":" + named.New.Tag
 	if named.New.Digest != "" {
