@@ -138,8 +138,8 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 	}
 	container, flags := access.attach(container)
 	_, err = uncached(container).
-		WithMountedDirectory("/source", b.source).
-		WithExec(append([]string{publishProgram, "reachable", "--source=/source"}, flags...)).
+		WithMountedFile("/commit.json", export.file).
+		WithExec(append([]string{publishProgram, "reachable", "--commit=/commit.json"}, flags...)).
 		Sync(ctx)
 	return err
 }

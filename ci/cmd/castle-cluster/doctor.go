@@ -24,7 +24,7 @@ func (c *clusterFlags) doctor() *cobra.Command {
 	// A person waits, and asks again where a registry was in a mood.
 	registry := imagepush.Access{Timeout: 3500 * time.Millisecond, Attempt: 3 * time.Second, Tries: 2}
 	command := c.on("doctor", "Look whether the cluster can be created, and what is wrong with what it stands on", func(cmd *cobra.Command, on *run.Cluster) error {
-		asked.PushToken, registry.Password = os.Getenv(doctor.PushTokenVariable), os.Getenv(registryPasswordVariable)
+		asked.PushToken, registry.Password = os.Getenv(doctor.PushTokenVariable), cli.Secret(registryPasswordVariable)
 		redact.Add(asked.PushToken, registry.Password)
 		if registry.Password == "" {
 			registry.Username = "" // castle.yaml knows the user also where nobody logs in

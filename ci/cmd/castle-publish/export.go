@@ -125,13 +125,13 @@ func exportDirty(ctx context.Context, source worktree.Options, dest string) (exp
 }
 
 func newReachableCommand() *cobra.Command {
-	var source, knownHosts string
+	var commitFile, knownHosts string
 	command := &cobra.Command{
 		Use:   "reachable",
 		Short: "Make sure that the commit is on one of the remote's branches or tags",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			commit, err := worktree.Inspect(cmd.Context(), worktree.Options{Dir: source, Subdir: "."})
+			commit, err := readCommit(commitFile)
 			if err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func newReachableCommand() *cobra.Command {
 			return err
 		},
 	}
-	command.Flags().StringVar(&source, "source", ".", "the Git working tree")
+	command.Flags().StringVar(&commitFile, "commit", "", "commit.json")
 	command.Flags().StringVar(&knownHosts, "known-hosts", "", "a known_hosts file for ssh, that must hold the remote's key (default: ssh's own files)")
 	return command
 }

@@ -191,7 +191,7 @@ func newPullCommand() *cobra.Command {
 			if strings.HasPrefix(tag, "sha256:") {
 				separator = "@"
 			}
-			access.Password = os.Getenv(registryPasswordVariable)
+			access.Password = cli.Secret(registryPasswordVariable)
 			pulled, err := imagepush.Fetch(cmd.Context(), access, image+separator+tag, v1.Platform{OS: "linux", Architecture: runtime.GOARCH})
 			if err != nil {
 				return err

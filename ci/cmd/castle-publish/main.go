@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	redact.Add(os.Getenv(gitTokenVariable), os.Getenv(registryPasswordVariable), os.Getenv(cosignKeyVariable), os.Getenv(cosignPasswordVariable))
+	redact.Add(os.Getenv(gitTokenVariable), cli.Secret(registryPasswordVariable), os.Getenv(cosignKeyVariable), cli.Secret(cosignPasswordVariable))
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
 		newSettingsCommand(), newSitesCommand(), newHeadersCommand(), newSigningKeyCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
 		newArchiveCommand(), newPublishCommand(), newRollbackCommand(), newUndoCommand(), newHistoryCommand(), newVerifyCommand(), newCheckCommand(),

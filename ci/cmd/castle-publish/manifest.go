@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
@@ -26,7 +24,7 @@ func newRollbackCommand() *cobra.Command {
 			}
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
-			options.Registry.Password = os.Getenv(registryPasswordVariable)
+			options.Registry.Password = cli.Secret(registryPasswordVariable)
 			done, err := rollback.Run(cmd.Context(), options)
 			if err != nil {
 				return err

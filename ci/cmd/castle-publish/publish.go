@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"time"
 
@@ -59,7 +58,7 @@ func newPublishCommand() *cobra.Command {
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.DryRun = manifest.update.DryRun
-			options.Registry.Password = os.Getenv(registryPasswordVariable)
+			options.Registry.Password = cli.Secret(registryPasswordVariable)
 			done, err := publish.Run(cmd.Context(), options)
 			if err != nil {
 				return err

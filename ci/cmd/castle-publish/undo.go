@@ -36,7 +36,7 @@ func newUndoCommand() *cobra.Command {
 			}
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
-			options.Registry.Password = os.Getenv(registryPasswordVariable)
+			options.Registry.Password = cli.Secret(registryPasswordVariable)
 			options.PullRequest.Wait = 0
 			undone, err := rollback.Undo(cmd.Context(), options, failed)
 			if err != nil {

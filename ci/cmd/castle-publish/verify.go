@@ -14,7 +14,7 @@ import (
 
 // signerOf opens the key of the environment where it is asked for. All that is wrong with how it was asked for is one error.
 func signerOf(sign, sbom bool) (*cosign.Signer, error) {
-	key, password := os.Getenv(cosignKeyVariable), os.Getenv(cosignPasswordVariable)
+	key, password := os.Getenv(cosignKeyVariable), cli.Secret(cosignPasswordVariable)
 	var mistakes []error
 	if sbom && !sign {
 		mistakes = append(mistakes, errors.New("--sbom needs --sign: an SBOM that nobody signed proves nothing"))
@@ -75,7 +75,7 @@ func newVerifyCommand() *cobra.Command {
 			}
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
-			options.Registry.Password = os.Getenv(registryPasswordVariable)
+			options.Registry.Password = cli.Secret(registryPasswordVariable)
 			seen, err := verify.Run(cmd.Context(), options)
 			if err != nil {
 				return err

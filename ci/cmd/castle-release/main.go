@@ -27,7 +27,7 @@ const (
 )
 
 func main() {
-	redact.Add(os.Getenv(registryPasswordVariable), os.Getenv(cosignKeyVariable), os.Getenv(cosignPasswordVariable))
+	redact.Add(cli.Secret(registryPasswordVariable), os.Getenv(cosignKeyVariable), cli.Secret(cosignPasswordVariable))
 	cli.Main(cli.Root("castle-release", "Make and verify castle's own releases", newMakeCommand(), newVerifyCommand()))
 }
 
@@ -46,7 +46,7 @@ func (r *registryFlags) add(command *cobra.Command) {
 
 // start opens the forwards and completes the credentials.
 func (r *registryFlags) start(cmd *cobra.Command) (stop func(), err error) {
-	r.access.Password = os.Getenv(registryPasswordVariable)
+	r.access.Password = cli.Secret(registryPasswordVariable)
 	rules := make([]forward.Rule, len(r.forward))
 	for i, spec := range r.forward {
 		if rules[i], err = forward.Parse(spec); err != nil {
@@ -70,7 +70,7 @@ func newMakeCommand() *cobra.Command {
 				return errors.New("a release is signed: give the private key with --cosign-key and its password with --cosign-password")
 			}
 			var err error
-			if options.Signer, err = cosign.NewSigner(key, os.Getenv(cosignPasswordVariable)); err != nil {
+			if options.Signer, err = cosign.NewSigner(key, cli.Secret(cosignPasswordVariable)); err != nil {
 				return err
 			}
 			commit, err := worktree.Inspect(cmd.Context(), worktree.Options{Dir: source, Subdir: "."})
