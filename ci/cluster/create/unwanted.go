@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/teardown"
@@ -57,7 +56,7 @@ func noVolumes(ctx context.Context, access *run.Access) error {
 }
 
 func teardownOf(access *run.Access) (*teardown.Cluster, error) {
-	client, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	client, err := access.API()
 	if err != nil {
 		return nil, err
 	}

@@ -35,12 +35,12 @@ func (d *destruction) inCluster(ctx context.Context) (left []layers.Layer, err e
 		return nil, err
 	}
 	var dead []error
-	connection, err := kube.Connect(d.access.Kube.Host, d.access.Kube.CA, d.access.Kube.Cert, d.access.Kube.Key)
+	connection, err := d.access.API()
 	if err == nil {
-		err = answers(ctx, connection)
+		err = connection.AskFor(ctx, apiDeadline, connection.Ready)
 	}
 	if err != nil {
-		dead = []error{fmt.Errorf("the API at %s does not answer: %w", d.access.Kube.Host, err)}
+		dead = []error{err}
 	} else {
 		dead = d.leave(ctx, connection, there)
 	}
@@ -68,21 +68,6 @@ func (d *destruction) holding(ctx context.Context) (there []layers.Layer, err er
 		}
 	}
 	return there, nil
-}
-
-// answers waits a little for the API.
-func answers(ctx context.Context, connection *kube.Client) error {
-	bounded, cancel := context.WithTimeout(ctx, apiDeadline)
-	defer cancel()
-	var last error
-	err := connection.Poll(time.Second).Until(bounded, func(ctx context.Context) kube.Answer {
-		last = connection.Ready(ctx)
-		return kube.Answer{OK: last == nil, Err: last}
-	}, func(string) {})
-	if errors.Is(err, context.DeadlineExceeded) && last != nil {
-		return kube.Brief(last)
-	}
-	return err
 }
 
 // leave empties the cluster and then destroys the layers in it. The errors tell which parts of it are dead.

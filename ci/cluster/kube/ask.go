@@ -14,23 +14,34 @@ const (
 	askEvery = 500 * time.Millisecond
 	// askFor bounds one question with all its tries: a virtual IP that moves is away for some seconds.
 	askFor = 30 * time.Second
+	// AwayAtMost is for how long the API may be away while layers are applied: an API server is back within seconds, or half a minute where it
+	// waits for its watches first, and another holder of the virtual IP a minute after its holder's power was cut.
+	AwayAtMost = 90 * time.Second
 )
 
 // Ask makes one request, and again where the API gives no answer: its server restarts, or the virtual IP moves. What it does answer
 // is the result; an object that is not there is such an answer.
 func (c *Client) Ask(ctx context.Context, request func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, askFor)
+	return c.AskFor(ctx, askFor, request)
+}
+
+// AskFor is Ask with another bound.
+func (c *Client) AskFor(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var last error
 	err := c.Poll(askEvery).Until(bounded, func(ctx context.Context) Answer {
-		last = request(ctx)
-		if last != nil && answers(last) {
-			return Answer{Fatal: last}
+		err := request(ctx)
+		if err != nil && answers(err) {
+			return Answer{Fatal: err}
 		}
-		return Answer{OK: last == nil, Err: last}
+		if bounded.Err() == nil { // the end of the wait is not why there was no answer
+			last = err
+		}
+		return Answer{OK: err == nil, Err: err}
 	}, func(string) {})
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && last != nil {
-		return fmt.Errorf("the API at %s gives no answer: %w", c.config.Host, Brief(last))
+	if errors.Is(err, context.DeadlineExceeded) && last != nil {
+		return fmt.Errorf("the API at %s does not answer: %w", c.config.Host, Brief(last))
 	}
 	return err
 }

@@ -4,6 +4,9 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // The kinds of Kubernetes itself that castle looks at.
 var (
+	Pods           = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	Claims         = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	Volumes        = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 	Nodes          = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	Services       = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	Events         = schema.GroupVersionResource{Version: "v1", Resource: "events"}

@@ -26,13 +26,20 @@ type Answer struct {
 	Fatal error
 }
 
-// Until puts a question until a try is OK. The first try is made at once.
+// Until puts a question until a try is OK. The first try is made at once. None is left when it returns, since a try may write to what whoever asked
+// reads then.
 func (p Poll) Until(ctx context.Context, try func(context.Context) Answer, report func(string)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	patience := patience{grace: p.Grace}
-	free := max(p.AtOnce, 1)
-	answers := make(chan Answer, free)
+	all := max(p.AtOnce, 1)
+	free := all
+	answers := make(chan Answer, all)
+	defer func() {
+		cancel()
+		for ; free < all; free++ {
+			<-answers
+		}
+	}()
 	start := func() {
 		if free == 0 {
 			return
@@ -56,10 +63,10 @@ func (p Poll) Until(ctx context.Context, try func(context.Context) Answer, repor
 		case <-p.Hurry:
 			start()
 		case answer := <-answers:
+			free++
 			if ctx.Err() != nil { // the end of the wait is not what was seen
 				return ctx.Err()
 			}
-			free++
 			if answer.Fatal == nil {
 				answer.Fatal = patience.judge(answer.Err)
 			}

@@ -60,7 +60,7 @@ func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 			return nil, err
 		}
 	}
-	if l.kube, err = kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key); err != nil {
+	if l.kube, err = access.API(); err != nil {
 		return nil, err
 	}
 	if l.typed, err = kubernetes.NewForConfig(l.kube.Config()); err != nil {

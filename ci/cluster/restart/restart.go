@@ -105,7 +105,7 @@ func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 }
 
 func open(cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs) (*rolling, error) {
-	client, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	client, err := access.API()
 	if err != nil {
 		return nil, err
 	}
@@ -297,17 +297,18 @@ func (r *rolling) back(ctx context.Context, name, boot string, tell func(string)
 		node, err := r.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err != nil:
-			seen = kube.Brief(err).Error()
-			return kube.Answer{Seen: seen, Err: err}
+			return kube.Answer{Seen: kube.Brief(err).Error(), Err: err}
 		case node.Status.NodeInfo.BootID == boot:
-			seen = "it has not started again"
+			return kube.Answer{Seen: "it has not started again"}
 		case !kube.NodeReady(node):
-			seen = "it has started, and is not Ready"
+			return kube.Answer{Seen: "it has started, and is not Ready"}
 		default:
 			return kube.Answer{OK: true}
 		}
-		return kube.Answer{Seen: seen}
-	}, tell)
+	}, func(text string) {
+		seen = text
+		tell(text)
+	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s is not back after %s: %s; look at its console", name, backLimit, seen)
 	}

@@ -1,9 +1,6 @@
 package run
 
 import (
-	"tazlab.net/castle/ci/cluster/talos"
-	"tazlab.net/castle/ci/cluster/talos/machineconfig"
-
 	"context"
 	"os"
 	"sync"
@@ -11,8 +8,11 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/talos"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // Access is what the secrets give access to.
@@ -25,6 +25,11 @@ type Access struct {
 	// encryption is the value of TF_ENCRYPTION, derived once: stretching the passphrase takes a good part of a second, and
 	// every look at a state asks for it.
 	encryption func() (string, error)
+}
+
+// API is a client of the cluster's API. Nothing is asked yet.
+func (a *Access) API() (*kube.Client, error) {
+	return kube.Connect(a.Kube.Host, a.Kube.CA, a.Kube.Cert, a.Kube.Key)
 }
 
 // newAccess derives what the secrets give access to, and has this process redact it; machines is the machine secrets as YAML.
@@ -50,6 +55,18 @@ func (c *Cluster) Open(ctx context.Context) (*Access, error) {
 		return nil, err
 	}
 	return c.Resolve(ctx, false)
+}
+
+// OpenCreated is Open for what is of no use with a PKI that this call has made up.
+func (c *Cluster) OpenCreated(ctx context.Context) (*Access, error) {
+	access, err := c.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, has := access.Values.Get(secrets.TalosSecrets); !has {
+		return nil, neverCreated(c.Description)
+	}
+	return access, nil
 }
 
 // OpenStates is Open for what looks at the states or changes them by hand.

@@ -60,9 +60,12 @@ func credentialsThere(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
+	ctx, cancel := context.WithTimeout(ctx, hookLimit)
 	defer cancel()
-	_, err = typed.CoreV1().Secrets(credentials.namespace).Get(ctx, credentials.name, metav1.GetOptions{})
+	err = client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error {
+		_, err := typed.CoreV1().Secrets(credentials.namespace).Get(ctx, credentials.name, metav1.GetOptions{})
+		return err
+	})
 	switch {
 	case apierrors.IsNotFound(err):
 		return []string{}, nil

@@ -69,10 +69,14 @@ func (h *Hook) ApplySecrets(ctx context.Context, layer string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
+	ctx, cancel := context.WithTimeout(ctx, hookLimit)
 	defer cancel()
 	force := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
-	if _, err := typed.CoreV1().Namespaces().Apply(ctx, corev1.Namespace(fluxapi.Namespace), force); err != nil {
+	err = client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error {
+		_, err := typed.CoreV1().Namespaces().Apply(ctx, corev1.Namespace(fluxapi.Namespace), force)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("apply the namespace %s: %w", fluxapi.Namespace, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(made)) {
@@ -80,7 +84,11 @@ func (h *Hook) ApplySecrets(ctx context.Context, layer string) error {
 		for key, value := range made[name] {
 			data[key] = []byte(value)
 		}
-		if _, err := typed.CoreV1().Secrets(fluxapi.Namespace).Apply(ctx, corev1.Secret(name, fluxapi.Namespace).WithData(data), force); err != nil {
+		err := client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error {
+			_, err := typed.CoreV1().Secrets(fluxapi.Namespace).Apply(ctx, corev1.Secret(name, fluxapi.Namespace).WithData(data), force)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("apply the Secret %s/%s: %w", fluxapi.Namespace, name, err)
 		}
 	}

@@ -114,8 +114,8 @@ func (h *Hook) layer(layer, phase, result string) error {
 	return h.noted()
 }
 
-// releaseLimit bounds the look at a layer's Helm release.
-const releaseLimit = time.Minute
+// hookLimit bounds all that a hook asks the API for, which is away for a while when its server restarts.
+const hookLimit = 2 * time.Minute
 
 // FreeRelease frees the layer's Helm release where an interrupted run left it in the middle of an operation, and notes that as
 // a step.
@@ -128,7 +128,7 @@ func (h *Hook) FreeRelease(ctx context.Context, layer string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
+	ctx, cancel := context.WithTimeout(ctx, hookLimit)
 	defer cancel()
 	freed, err := releases.Free(ctx, client, release)
 	step := timeline.Event{Kind: timeline.KindStep, Layer: layer, Name: "Helm release " + release.Name}

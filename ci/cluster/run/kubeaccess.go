@@ -9,6 +9,12 @@ import (
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
+// neverCreated is the error about a cluster whose PKI nobody has.
+func neverCreated(described *description.Cluster) error {
+	return fmt.Errorf("cluster %s was never created, or its PKI is not where the description says: there is no %s for it; dagger call create --cluster %s makes it",
+		described.Name, secrets.TalosSecrets, described.Name)
+}
+
 // KubeAccess is what it takes to look into a cluster.
 type KubeAccess struct {
 	Cluster string // its name
@@ -31,14 +37,13 @@ func (c *Cluster) KubeAccess(ctx context.Context) (*KubeAccess, error) {
 	}
 	text, has := values.Get(secrets.TalosSecrets)
 	if !has {
-		return nil, fmt.Errorf("cluster %s was never created: Infisical holds no %s for it; dagger call create --cluster %s makes it",
-			description.Name, secrets.TalosSecrets, description.Name)
+		return nil, neverCreated(description)
 	}
 	known, err := newAccess(description, values, text)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kube.Connect(known.Kube.Host, known.Kube.CA, known.Kube.Cert, known.Kube.Key)
+	client, err := known.API()
 	if err != nil {
 		return nil, err
 	}

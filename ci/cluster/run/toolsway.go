@@ -3,17 +3,12 @@ package run
 import (
 	"context"
 	"sync"
-	"time"
 
 	"tazlab.net/castle/ci/cluster/apiproxy"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
-
-// apiPatience is for how long the tools wait for an API that refuses connections: an API server is back within seconds, or half a minute where
-// it waits for its watches first, and another holder of the virtual IP a minute after its holder's power was cut.
-const apiPatience = 90 * time.Second
 
 // toolsWay is how the tools of the layers ask the API.
 type toolsWay struct {
@@ -31,7 +26,7 @@ func (w *toolsWay) Close() {
 // wayForTools begins with one. What the tools wait for is told as a gate of the platform; and since an API server that ended leaves CRDs lying, of
 // which Helm waits for its own, those are nudged afterwards.
 func (c *Cluster) wayForTools(ctx context.Context, record *Record, access *Access) (*toolsWay, error) {
-	api, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	api, err := access.API()
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +39,7 @@ func (c *Cluster) wayForTools(ctx context.Context, record *Record, access *Acces
 	var nudging sync.Once
 	last := "" // what was seen while something waits
 	way.Proxy, err = apiproxy.Start(api, apiproxy.Options{
-		Patience: apiPatience,
+		Patience: kube.AwayAtMost,
 		Waits: func(seen string) {
 			if last == "" {
 				tell(timeline.Event{Phase: timeline.PhaseStart})

@@ -15,7 +15,6 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/hypervisor"
-	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
@@ -69,7 +68,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 		return nil, err
 	}
 	defer machines.Close()
-	client, err := kube.Connect(access.Kube.Host, access.Kube.CA, access.Kube.Cert, access.Kube.Key)
+	client, err := access.API()
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -90,10 +92,11 @@ var passing = []string{"events", "leases"}
 // atOnce is how many kinds are listed at the same time.
 const atOnce = 8
 
-// look counts all objects of all kinds. Kinds that cannot be listed, such as one whose conversion webhook is dead, count as none.
+// look counts all objects of all kinds. Kinds of which the API says that they cannot be listed, such as one whose conversion webhook is dead,
+// count as none. Where it does not answer, such as while it restarts, there is no count: a low one would be a mark that nothing gets below.
 func (c *Cluster) look(ctx context.Context) (seen, error) {
 	lists, err := c.kinds.ServerPreferredResources()
-	if len(lists) == 0 {
+	if len(lists) == 0 || !answered(err) {
 		return seen{}, err
 	}
 	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
@@ -114,6 +117,9 @@ func (c *Cluster) look(ctx context.Context) (seen, error) {
 			}
 			group.Go(func() error {
 				objects, err := c.metadata.Resource(version.WithResource(kind.Name)).List(ctx, metav1.ListOptions{})
+				if !answered(err) || comesAndGoes(err) {
+					return err
+				}
 				if err != nil {
 					return nil
 				}
@@ -129,9 +135,31 @@ func (c *Cluster) look(ctx context.Context) (seen, error) {
 			})
 		}
 	}
-	_ = group.Wait() // none gives an error
+	if err := group.Wait(); err != nil {
+		return seen{}, err
+	}
 	slices.Sort(all.held)
 	return all, ctx.Err()
+}
+
+// comesAndGoes tells of an API that goes away, has just come back or is busy: it may know none of its credentials yet.
+func comesAndGoes(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+}
+
+// answered tells that the API has answered, be it with an error, for each group of kinds.
+func answered(err error) bool {
+	if groups, is := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); is {
+		for _, err := range groups.Groups {
+			if !answered(err) {
+				return false
+			}
+		}
+		return true
+	}
+	_, said := errors.AsType[*apierrors.StatusError](err)
+	_, stale := errors.AsType[discovery.StaleGroupVersionError](err) // of an aggregated API whose server is dead
+	return err == nil || said || stale
 }
 
 func heldObject(kind string, object *metav1.PartialObjectMetadata) string {

@@ -3,8 +3,11 @@ package teardown
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
@@ -105,7 +109,7 @@ func TestWhatHoldsIsNamedOnceNothingGoesAnyMore(t *testing.T) {
 	define(server, "kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations")
 	define(server, "helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases")
 	put(t, server, flux.Kustomizations, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: default, finalizers: [finalizers.fluxcd.io]}")
-	put(t, server, helmReleases, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: default}")
+	put(t, server, flux.HelmReleases, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: default}")
 
 	const patience = 4 * time.Second
 	began := time.Now()
@@ -120,7 +124,7 @@ func TestWhatHoldsIsNamedOnceNothingGoesAnyMore(t *testing.T) {
 	if took := time.Since(began); took < patience {
 		t.Errorf("it was given up after %s", took)
 	}
-	if !there(t, server, helmReleases, "default", "shop") {
+	if !there(t, server, flux.HelmReleases, "default", "shop") {
 		t.Error("a release went before the Kustomization that would make it again")
 	}
 
@@ -131,8 +135,42 @@ func TestWhatHoldsIsNamedOnceNothingGoesAnyMore(t *testing.T) {
 		did, err = cluster.RemoveFlux(ctx, func(string) {})
 		return err
 	})
-	if !did || err != nil || there(t, server, flux.Kustomizations, "default", "apps") || there(t, server, helmReleases, "default", "shop") {
+	if !did || err != nil || there(t, server, flux.Kustomizations, "default", "apps") || there(t, server, flux.HelmReleases, "default", "shop") {
 		t.Errorf("removed: %t, %v", did, err)
+	}
+}
+
+// refusing is a way to an API that is refused after some requests.
+type refusing struct {
+	http.RoundTripper
+	left atomic.Int64
+}
+
+func (r *refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+	if r.left.Add(-1) < 0 {
+		return nil, syscall.ECONNREFUSED
+	}
+	return r.RoundTripper.RoundTrip(request)
+}
+
+// A low count would be a mark that nothing gets below, and what still goes would seem to hang.
+func TestAnAPIThatGoesAwayWhileItsObjectsAreCountedGivesNoCount(t *testing.T) {
+	_, cluster := open(t)
+	all, err := cluster.look(t.Context())
+	if err != nil || all.objects == 0 {
+		t.Fatalf("%d objects, %v", all.objects, err)
+	}
+	config := cluster.client.Config()
+	config.Wrap(func(way http.RoundTripper) http.RoundTripper {
+		half := &refusing{RoundTripper: way}
+		half.left.Store(10)
+		return half
+	})
+	if cluster.metadata, err = metadata.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	if some, err := cluster.look(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%d of %d objects were counted, %v", some.objects, all.objects, err)
 	}
 }
 
@@ -155,7 +193,7 @@ metadata: {name: db, namespace: default}
 spec: {serviceName: db, selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c, image: i}]}}}
 `)
 	server.Put(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "metadata: {name: default, namespace: default}")
-	server.Put(pods, `
+	server.Put(kube.Pods, `
 metadata:
   name: db-0
   namespace: default
@@ -166,7 +204,7 @@ spec:
   volumes: [{name: data, persistentVolumeClaim: {claimName: db}}]
 `)
 	for name, policy := range map[string]string{"db": "Delete", "archive": "Retain"} {
-		server.Put(volumes, `
+		server.Put(kube.Volumes, `
 metadata: {name: `+name+`}
 spec:
   capacity: {storage: 1Gi}
@@ -175,36 +213,65 @@ spec:
   csi: {driver: d, volumeHandle: `+name+`}
 status: {phase: Bound}
 `)
-		server.Put(claims, `
+		server.Put(kube.Claims, `
 metadata: {name: `+name+`, namespace: default}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: `+name+`}
 `)
 	}
-	stopClaim := letsGo(t, server, claims, "default", "db")
+	stopClaim := letsGo(t, server, kube.Claims, "default", "db")
 	defer stopClaim()
 	err := cluster.While(t.Context(), 5*time.Second, func(ctx context.Context) error {
 		_, err := cluster.RemoveVolumes(ctx, func(string) {})
 		return err
 	})
 	// Nobody is there who removes a volume without its claim.
-	if err == nil || !there(t, server, volumes, "", "db") {
+	if err == nil || !there(t, server, kube.Volumes, "", "db") {
 		t.Errorf("a volume that is still there was not waited for: %v", err)
 	}
-	if there(t, server, claims, "default", "db") || there(t, server, statefulSets, "default", "db") {
+	if there(t, server, kube.Claims, "default", "db") || there(t, server, statefulSets, "default", "db") {
 		t.Error("the claim, or who would make it again, is still there")
 	}
-	archive, err := server.Client().Resource(claims).Namespace("default").Get(t.Context(), "archive", metav1.GetOptions{})
-	if err != nil || archive.GetDeletionTimestamp() != nil || !there(t, server, volumes, "", "archive") {
+	archive, err := server.Client().Resource(kube.Claims).Namespace("default").Get(t.Context(), "archive", metav1.GetOptions{})
+	if err != nil || archive.GetDeletionTimestamp() != nil || !there(t, server, kube.Volumes, "", "archive") {
 		t.Error("a volume that is to be retained was removed")
+	}
+
+	// Without its claim, since an earlier destroy was interrupted, a volume is waited for as well while its driver takes it back.
+	server.Put(kube.Volumes, `
+metadata: {name: released, annotations: {pv.kubernetes.io/provisioned-by: d}}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Delete
+  csi: {driver: d, volumeHandle: released}
+status: {phase: Released}
+`)
+	stopVolume := letsGo(t, server, kube.Volumes, "", "db")
+	defer stopVolume()
+	if err := server.Client().Resource(kube.Volumes).Delete(t.Context(), "db", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); there(t, server, kube.Volumes, "", "db"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the volume does not go")
+		}
+	}
+	told := ""
+	err = cluster.While(t.Context(), 4*time.Second, func(ctx context.Context) error {
+		_, err := cluster.RemoveVolumes(ctx, func(seen string) { told = seen })
+		return err
+	})
+	if err == nil || told != "persistentvolumes released" {
+		t.Errorf("waited for %q: %v", told, err)
 	}
 }
 
 func TestLonghornsVolumesAreNamedByTheirClaims(t *testing.T) {
 	server, cluster := open(t)
 	const spec = `, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Retain, `
-	server.Put(volumes, `{metadata: {name: pvc-of-longhorn-1}`+spec+`csi: {driver: driver.longhorn.io, volumeHandle: a}, claimRef: {namespace: web, name: data}}}`)
-	server.Put(volumes, `{metadata: {name: pvc-of-longhorn-2}`+spec+`csi: {driver: driver.longhorn.io, volumeHandle: b}}}`)
-	server.Put(volumes, `{metadata: {name: pvc-of-another}`+spec+`csi: {driver: nfs.csi.k8s.io, volumeHandle: c}}}`)
+	server.Put(kube.Volumes, `{metadata: {name: pvc-of-longhorn-1}`+spec+`csi: {driver: driver.longhorn.io, volumeHandle: a}, claimRef: {namespace: web, name: data}}}`)
+	server.Put(kube.Volumes, `{metadata: {name: pvc-of-longhorn-2}`+spec+`csi: {driver: driver.longhorn.io, volumeHandle: b}}}`)
+	server.Put(kube.Volumes, `{metadata: {name: pvc-of-another}`+spec+`csi: {driver: nfs.csi.k8s.io, volumeHandle: c}}}`)
 	names, err := cluster.LonghornVolumes(t.Context())
 	if err != nil || strings.Join(names, " ") != "pvc-of-longhorn-2 web/data" {
 		t.Errorf("%v, %v", names, err)

@@ -18,11 +18,9 @@ import (
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
-var (
-	claims  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
-	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-)
+// provisionedBy names the driver that made a volume and takes it back (AnnDynamicallyProvisioned in staging/src/k8s.io/component-helpers/storage/volume of
+// Kubernetes).
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
 // RemoveVolumes removes the claims whose volumes go with them, by their class or their own word, and what runs with them, while the driver runs that
 // takes the storage back. A volume that is to be retained stays with its claim.
@@ -31,7 +29,7 @@ func (c *Cluster) RemoveVolumes(ctx context.Context, tell func(string)) (did boo
 	var made *corev1.PersistentVolumeList
 	var running *corev1.PodList
 	err = c.client.Ask(ctx, func(ctx context.Context) (err error) {
-		if claimed, err = c.typed.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{}); err != nil || len(claimed.Items) == 0 {
+		if claimed, err = c.typed.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{}); err != nil {
 			return err
 		}
 		if made, err = c.typed.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{}); err != nil {
@@ -43,16 +41,15 @@ func (c *Cluster) RemoveVolumes(ctx context.Context, tell func(string)) (did boo
 	if err != nil {
 		return false, fmt.Errorf("list volumes and who uses them: %w", kube.Brief(err))
 	}
-	if len(claimed.Items) == 0 {
-		return false, nil
-	}
 	retained := map[string]bool{}
 	gone := []condemned{}
 	for _, volume := range made.Items {
-		if volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		switch {
+		case volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 			retained[volume.Name] = true
-		} else if volume.Status.Phase == corev1.VolumeBound {
-			gone = append(gone, condemned{volumes, "", volume.Name, volume.UID})
+		case volume.Status.Phase == corev1.VolumeBound,
+			volume.Status.Phase == corev1.VolumeReleased && volume.Annotations[provisionedBy] != "": // by an earlier destroy that was interrupted
+			gone = append(gone, condemned{kube.Volumes, "", volume.Name, volume.UID})
 		}
 	}
 	users := []condemned{}
@@ -61,7 +58,7 @@ func (c *Cluster) RemoveVolumes(ctx context.Context, tell func(string)) (did boo
 		if retained[claim.Spec.VolumeName] {
 			continue
 		}
-		freed = append(freed, condemned{claims, claim.Namespace, claim.Name, claim.UID})
+		freed = append(freed, condemned{kube.Claims, claim.Namespace, claim.Name, claim.UID})
 		for _, pod := range running.Items {
 			if mounts(&pod, claim.Name) && pod.Namespace == claim.Namespace {
 				user, err := c.maker(ctx, &pod)
@@ -74,7 +71,7 @@ func (c *Cluster) RemoveVolumes(ctx context.Context, tell func(string)) (did boo
 			}
 		}
 	}
-	if len(freed) == 0 {
+	if len(freed) == 0 && len(gone) == 0 {
 		return false, nil
 	}
 	if err := c.remove(ctx, slices.Concat(users, freed), tell); err != nil {
@@ -91,7 +88,7 @@ func mounts(pod *corev1.Pod, claim string) bool {
 
 // maker is who makes a pod again when it goes: the last in the chain of its controllers, or itself.
 func (c *Cluster) maker(ctx context.Context, pod *corev1.Pod) (condemned, error) {
-	last := condemned{pods, pod.Namespace, pod.Name, pod.UID}
+	last := condemned{kube.Pods, pod.Namespace, pod.Name, pod.UID}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.kinds))
 	for owner := metav1.GetControllerOf(pod); owner != nil; {
 		group, err := schema.ParseGroupVersion(owner.APIVersion)

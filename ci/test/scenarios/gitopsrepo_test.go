@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/factory/gitopsrepo"
 	"tazlab.net/castle/ci/test/sopstest"
 )
@@ -59,8 +60,6 @@ func (w *world) follows(options gitopsrepo.Options) gitopsrepo.Files {
 	return files
 }
 
-var helmReleases = schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}
-
 // TestARenderedRepositoryIsAllThatAClusterNeeds: the repository that gitops-repo renders is pushed into an empty remote, and create
 // brings a cluster up that follows it. Flux, External Secrets Operator, MetalLB and the API server with its pod security are the
 // real ones; the charts are stand-ins.
@@ -88,7 +87,7 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 		{"monitoring", "prometheus"}, {"monitoring", "grafana"}, {"dagger", "dagger"},
 	} {
 		w.until(2*time.Minute, "HelmRelease "+release.name, func() (string, bool) {
-			return ready(k.get(helmReleases, release.namespace, release.name))
+			return ready(k.get(flux.HelmReleases, release.namespace, release.name))
 		})
 	}
 	service := k.get(schema.GroupVersionResource{Version: "v1", Resource: "services"}, "traefik", "traefik")
@@ -151,7 +150,7 @@ stringData:
 	k.reconcile()
 	w.until(2*time.Minute, "the pull secret is there and the engine is gone", func() (string, bool) {
 		_, missing := k.typed.CoreV1().Secrets("blog").Get(t.Context(), "registry", metav1.GetOptions{})
-		_, there := k.dynamic.Resource(helmReleases).Namespace("dagger").Get(t.Context(), "dagger", metav1.GetOptions{})
+		_, there := k.dynamic.Resource(flux.HelmReleases).Namespace("dagger").Get(t.Context(), "dagger", metav1.GetOptions{})
 		return fmt.Sprintf("secret: %v, release: %v", missing, there), missing == nil && apierrors.IsNotFound(there)
 	})
 	if pull := k.pullSecret(); pull["ghcr.io"] != [3]string{"robot", "secret", "cm9ib3Q6c2VjcmV0"} {

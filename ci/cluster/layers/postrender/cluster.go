@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"tazlab.net/castle/ci/cluster/kube"
@@ -22,11 +23,8 @@ type Cluster interface {
 	Define(ctx context.Context, definitions []object) error
 }
 
-// Helm itself would wait for its post-renderer without end.
-const (
-	requestTimeout = 30 * time.Second
-	servedTimeout  = time.Minute
-)
+// servedTimeout bounds the wait for CRDs: Helm itself would wait for its post-renderer without end.
+const servedTimeout = time.Minute
 
 // InCluster is a real one.
 func InCluster(client *kube.Client) Cluster { return cluster{client} }
@@ -34,9 +32,11 @@ func InCluster(client *kube.Client) Cluster { return cluster{client} }
 type cluster struct{ client *kube.Client }
 
 func (c cluster) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	found, err := c.client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	var found *unstructured.Unstructured
+	err := c.client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) (err error) {
+		found, err = c.client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
 	if errors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -51,13 +51,14 @@ func (c cluster) Secret(ctx context.Context, namespace, name string) (map[string
 }
 
 func (c cluster) Define(ctx context.Context, definitions []object) error {
-	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	var names []string
 	for _, definition := range definitions {
 		names = append(names, definition.GetName())
 		// As Helm's own field manager, which changes them from here on.
-		_, err := c.client.Resource(kube.CRDs).Create(bounded, definition, metav1.CreateOptions{FieldManager: "helm"})
+		err := c.client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error {
+			_, err := c.client.Resource(kube.CRDs).Create(ctx, definition, metav1.CreateOptions{FieldManager: "helm"})
+			return err
+		})
 		if err != nil && !errors.IsAlreadyExists(err) {
 			return fmt.Errorf("create the CRD %s: %w", definition.GetName(), err)
 		}

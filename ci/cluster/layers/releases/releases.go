@@ -46,7 +46,11 @@ func Free(ctx context.Context, client *kube.Client, release layers.Release) ([]R
 	}
 	secrets := typed.CoreV1().Secrets(release.Namespace)
 	// The labels of pkg/storage/driver/secrets.go.
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: "owner=helm,name=" + release.Name})
+	var list *corev1.SecretList
+	err = client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) (err error) {
+		list, err = secrets.List(ctx, metav1.ListOptions{LabelSelector: "owner=helm,name=" + release.Name})
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the records of Helm release %s in %s: %w", release.Name, release.Namespace, err)
 	}
@@ -59,7 +63,7 @@ func Free(ctx context.Context, client *kube.Client, release layers.Release) ([]R
 			break
 		}
 		unchanged := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion}}
-		err := secrets.Delete(ctx, secret.Name, unchanged)
+		err := client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error { return secrets.Delete(ctx, secret.Name, unchanged) })
 		switch {
 		case apierrors.IsConflict(err):
 			return freed, fmt.Errorf("another Helm works on release %s in %s: its revision %d was %s and has changed since; wait for its end and try again",
