@@ -1,7 +1,6 @@
 package hypervisor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/luthermonson/go-proxmox"
@@ -22,14 +20,6 @@ import (
 // killed leaves clones behind that no state knows and that carry no tag yet: only this tells them from somebody else's.
 // A machine is taken out of it before it is given its configuration, so that nothing in it ever holds data.
 const unfinishedFile = "unfinished-vms.json"
-
-const (
-	removalLimit = 15 * time.Minute // for all leftovers; a clone under way cannot be removed before its end
-	removalTries = 5                // Proxmox's locks answer with errors that pass
-	removalEvery = time.Second
-)
-
-var removalPatience = Patience{Tries: removalTries, Pause: removalEvery}
 
 // brokenNote is a note that holds no ids: it is not known what an earlier create had begun.
 type brokenNote struct{ err error }
@@ -148,7 +138,7 @@ func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known f
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, removalLimit)
+	ctx, cancel := context.WithTimeout(ctx, removalLimit) // for all of them
 	defer cancel()
 	for _, node := range h.cluster.Nodes {
 		if _, has := inState[node.Name]; has || !slices.Contains(ids, node.VMID) {
@@ -164,73 +154,35 @@ func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known f
 // removeLeftover removes the VM of a node, as soon as its lock allows.
 func (h *Hypervisor) removeLeftover(ctx context.Context, node description.Node, tell func(Removal) error) error {
 	step := fmt.Sprintf("VM %d", node.VMID)
-	told, tries := false, 0
-	for {
-		gone, why, err := h.tryRemoval(ctx, node)
-		switch {
-		case gone && !told:
+	var last string
+	var untold []error
+	did, err := h.remove(ctx, removing{
+		id:     node.VMID,
+		listed: func(VM) error { return nil }, // a clone under way may not have its name yet
+		read: func(machine *proxmox.VirtualMachine) error {
+			if machine.Name != node.Name {
+				return fmt.Errorf("its name is %q, not %q: look whose it is", machine.Name, node.Name)
+			}
 			return nil
-		case gone:
-			return tell(Removal{Step: step, Ended: true})
-		case err != nil || ctx.Err() != nil:
-			if tries++; tries >= removalTries || ctx.Err() != nil {
-				err = cmp.Or(err, ctx.Err())
-				err = fmt.Errorf("VM %d was left unfinished by an earlier create and cannot be removed: %w", node.VMID, err)
-				return errors.Join(err, tell(Removal{Step: step, Ended: true, Err: err}))
+		},
+		options: proxmox.VirtualMachineDeleteOptions{Purge: true},
+		tell: func(what string) {
+			if last == "" {
+				untold = append(untold, tell(Removal{Step: step}))
 			}
-		case !told:
-			told = true
-			if err := errors.Join(tell(Removal{Step: step}), tell(Removal{Step: step, Waiting: why})); err != nil {
-				return err
+			if what != last {
+				untold = append(untold, tell(Removal{Step: step, Waiting: "an earlier create left it unfinished: " + what}))
 			}
-		}
-		select {
-		case <-time.After(removalEvery):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// tryRemoval takes the next step: it waits for nothing but Proxmox's own tasks.
-func (h *Hypervisor) tryRemoval(ctx context.Context, node description.Node) (gone bool, why string, err error) {
-	there, err := h.patientVMs(ctx)
-	if err != nil {
-		return false, "", err
-	}
-	found, has := there[node.VMID]
-	if !has {
-		return true, "", nil
-	}
-	machine, err := h.machine(ctx, found)
-	if err != nil {
-		return false, "", err
-	}
-	switch {
-	case machine.Lock != "":
-		return false, fmt.Sprintf("an earlier create left it unfinished; it is removed when Proxmox unlocks it (%s)", machine.Lock), nil
-	case machine.Name != node.Name:
-		return false, "", fmt.Errorf("its name is %q, not %q: look whose it is", machine.Name, node.Name)
-	case machine.IsRunning():
-		return false, "an earlier create left it unfinished; it is stopped and removed", ended(ctx, machine.Stop)
-	}
-	return false, "an earlier create left it unfinished; it is removed", ended(ctx, func(ctx context.Context) (*proxmox.Task, error) {
-		return machine.Delete(ctx, &proxmox.VirtualMachineDeleteOptions{Purge: true})
+			last = what
+		},
 	})
-}
-
-// ended starts a task and waits for its end.
-func ended(ctx context.Context, start func(context.Context) (*proxmox.Task, error)) error {
-	task, err := start(ctx)
 	if err != nil {
-		return err
+		err = fmt.Errorf("VM %d was left unfinished by an earlier create and cannot be removed: %w", node.VMID, err)
 	}
-	if err := task.Wait(ctx, removalEvery/2, removalLimit); err != nil {
-		return err
+	if did {
+		untold = append(untold, tell(Removal{Step: step, Ended: true, Err: err}))
 	}
-	if task.IsFailed {
-		return fmt.Errorf("proxmox's task ended with %s", task.ExitStatus)
-	}
-	return nil
+	return errors.Join(append([]error{err}, untold...)...)
 }
 
 // patientVMs lists the VMs in the cluster's range by id, and bears some refusals.

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/luthermonson/go-proxmox"
 )
@@ -58,81 +55,16 @@ func (h *Hypervisor) Condemned(ctx context.Context, untagged []int) (remove []VM
 // Remove stops a VM and removes it with its disks, as it was listed: under the id stands that name still, and the tag where it had it. It
 // waits for tasks of Proxmox's that hold it. tell takes what it waits for.
 func (h *Hypervisor) Remove(ctx context.Context, vm VM, tell func(string)) (did bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, removalLimit)
-	defer cancel()
-	for refused, abandoned := 0, 0; ; {
-		there, err := h.patientVMs(ctx)
-		if err != nil {
-			return did, err
-		}
-		now, has := there[vm.ID]
-		if !has {
-			return did, nil
-		}
-		if now.Name != vm.Name || now.Ours != vm.Ours || now.Template {
-			return did, fmt.Errorf("VM %d on %s is %q%s by now, and was %q%s when it was listed: it is left alone", vm.ID, now.Host, now.Name, tagged(now), vm.Name, tagged(vm))
-		}
-		did = true
-		lock, err := h.removalStep(ctx, now, tell)
-		switch {
-		case lock != "":
-			busy, err := h.busy(ctx, vm.ID)
-			if err != nil {
-				return did, err
+	return h.remove(ctx, removing{
+		id: vm.ID,
+		listed: func(now VM) error {
+			if now.Name != vm.Name || now.Ours != vm.Ours || now.Template {
+				return fmt.Errorf("VM %d on %s is %q%s by now, and was %q%s when it was listed: it is left alone", vm.ID, now.Host, now.Name, tagged(now), vm.Name, tagged(vm))
 			}
-			tell(fmt.Sprintf("locked (%s)", lock))
-			// A task shows up a moment after its lock does.
-			if abandoned++; busy {
-				abandoned = 0
-			}
-			if abandoned >= removalTries {
-				return did, fmt.Errorf("VM %d is locked (%s), and no task of Proxmox's runs on it; a token must not remove that: type \"qm unlock %d\" on %s, and call again", vm.ID, lock, vm.ID, now.Host)
-			}
-		case err != nil:
-			if refused++; refused >= removalTries || ctx.Err() != nil {
-				return did, fmt.Errorf("VM %d %s on %s: %w", vm.ID, vm.Name, now.Host, err)
-			}
-		default:
-			continue
-		}
-		select {
-		case <-time.After(removalEvery):
-		case <-ctx.Done():
-			return did, fmt.Errorf("VM %d %s on %s is still there: %w", vm.ID, vm.Name, now.Host, context.Cause(ctx))
-		}
-	}
-}
-
-// removalStep stops a VM, or removes one that is off. A locked one is left as it is.
-func (h *Hypervisor) removalStep(ctx context.Context, vm VM, tell func(string)) (lock string, err error) {
-	machine, err := h.machine(ctx, vm)
-	switch {
-	case err != nil:
-		return "", err
-	case machine.Lock != "":
-		return machine.Lock, nil
-	case machine.IsRunning():
-		tell("it is stopped")
-		return "", ended(ctx, machine.Stop)
-	}
-	tell("it is removed")
-	return "", ended(ctx, func(ctx context.Context) (*proxmox.Task, error) {
-		return machine.Delete(ctx, &proxmox.VirtualMachineDeleteOptions{Purge: true, DestroyUnreferencedDisks: true})
+			return nil
+		},
+		read:    func(*proxmox.VirtualMachine) error { return nil },
+		options: proxmox.VirtualMachineDeleteOptions{Purge: true, DestroyUnreferencedDisks: true},
+		tell:    tell,
 	})
-}
-
-// busy tells whether a task of Proxmox's runs on a VM.
-func (h *Hypervisor) busy(ctx context.Context, id int) (bool, error) {
-	cluster, err := h.client.Cluster(ctx)
-	if err != nil {
-		return false, err
-	}
-	tasks, err := cluster.Tasks(ctx)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(tasks, func(task *proxmox.Task) bool {
-		// A clone is a task of the VM that is copied.
-		return task.EndTime.IsZero() && (task.ID == strconv.Itoa(id) || strings.Contains(task.Type, "clone"))
-	}), nil
 }

@@ -88,17 +88,3 @@ func TestAVMIsRemovedAsItWasListed(t *testing.T) {
 		t.Errorf("told %q, there are %v", told, ids())
 	}
 }
-
-// TestALockThatNobodyHoldsIsNamedWithItsCure: a token must not remove it.
-func TestALockThatNobodyHoldsIsNamedWithItsCure(t *testing.T) {
-	locked := guest(421, "blue-cp-1", "blue")
-	locked.Running, locked.Config = false, map[string]string{"lock": "backup"}
-	h := hostWith(t, proxmox.Options{}, locked)
-	listed, _, err := h.Condemned(t.Context(), nil)
-	if err != nil || len(listed) != 1 {
-		t.Fatal(listed, err)
-	}
-	if _, err := h.Remove(t.Context(), listed[0], func(string) {}); err == nil || !strings.Contains(err.Error(), `type "qm unlock 421" on pve`) {
-		t.Errorf("got %v", err)
-	}
-}

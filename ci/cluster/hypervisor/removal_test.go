@@ -1,0 +1,58 @@
+package hypervisor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	proxmoxapi "github.com/luthermonson/go-proxmox"
+
+	"tazlab.net/castle/ci/sandbox/proxmox"
+)
+
+// A host that lost its power while it cloned leaves such a lock behind; a token must not remove it.
+func TestALockThatNobodyHoldsIsNamedWithItsCure(t *testing.T) {
+	const cure = `type "qm unlock 421" on pve`
+	locked := guest(421, "blue-cp-1", "blue")
+	locked.Running, locked.Config = false, map[string]string{"lock": "clone"}
+
+	h := hostWith(t, proxmox.Options{}, locked)
+	listed, _, err := h.Condemned(t.Context(), nil)
+	if err != nil || len(listed) != 1 {
+		t.Fatal(listed, err)
+	}
+	if _, err := h.Remove(t.Context(), listed[0], func(string) {}); err == nil || !strings.Contains(err.Error(), cure) {
+		t.Errorf("a wipe: %v", err)
+	}
+
+	h = hostWith(t, proxmox.Options{}, locked)
+	var told []string
+	err = h.RemoveUnfinished(t.Context(), note(t, "[421]"), func() (map[string]int, error) { return nil, nil }, func(removal Removal) error {
+		told = append(told, fmt.Sprint(removal.Step, ": ", removal.Waiting, removal.Ended, removal.Err != nil))
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "VM 421 was left unfinished by an earlier create") || !strings.Contains(err.Error(), cure) {
+		t.Errorf("what an earlier create left: %v", err)
+	}
+	if want := "VM 421: false false|VM 421: an earlier create left it unfinished: locked (clone)false false|VM 421: true true"; strings.Join(told, "|") != want {
+		t.Errorf("it was told\n%s, not\n%s", strings.Join(told, "|"), want)
+	}
+}
+
+func TestATaskThatEndedWithWarningsHasDoneItsWork(t *testing.T) {
+	for exit, fails := range map[string]bool{"OK": false, "WARNINGS: 1": false, "unable to read tail (got 0 bytes)": true, "WARNINGS of another kind": true} {
+		const upid = "UPID:pve:0000ABCD:00ABCDEF:68000000:qmstart:421:castle@pve!token:"
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"data": {"upid": %q, "node": "pve", "status": "stopped", "exitstatus": %q}}`, upid, exit)
+		}))
+		client := proxmoxapi.NewClient(server.URL)
+		err := ended(t.Context(), func(context.Context) (*proxmoxapi.Task, error) { return proxmoxapi.NewTask(upid, client), nil })
+		if (err != nil) != fails {
+			t.Errorf("%s: %v", exit, err)
+		}
+		server.Close()
+	}
+}
