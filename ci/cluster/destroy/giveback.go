@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,6 +48,18 @@ func (d *destruction) giveBack(ctx context.Context) error {
 	wait.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	// The state of the layer platform is all that knows of a machine which cluster.yaml does not list any more.
+	var unlisted []string
+	for i, node := range nodes {
+		if _, listed := d.cluster.Description.Node(node.Name); failures[i] != nil && !listed {
+			unlisted = append(unlisted, node.Name)
+		}
+	}
+	if len(unlisted) > 0 {
+		failures = append(failures, fmt.Errorf("cluster.yaml does not list %s any more, so the states of %s and %s are kept, which know of them",
+			strings.Join(unlisted, ", "), layers.Secrets, layers.Platform))
+		return d.cluster.PlatformFailure(ctx, d.record, errors.Join(failures...))
 	}
 	beneath := append([]layers.Layer{layers.Named(layers.Secrets), layers.Named(layers.Platform)}, left...)
 	if err := d.machines(ctx, beneath); err != nil {

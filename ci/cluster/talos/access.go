@@ -40,7 +40,7 @@ type Options struct {
 	Silence          time.Duration // how long a node may be silent before the subnet is searched; 90 s
 	NodeDeadline     time.Duration // until each node must answer with its configuration; 10 min
 	EtcdDeadline     time.Duration // how long no control plane may get any further on its way into etcd; 3 min
-	PullDeadline     time.Duration // the same, where a control plane prepares etcd and holds no data of it: it pulls the image; 10 min
+	PullDeadline     time.Duration // the same, where a control plane prepares etcd and holds no data of it, so that it pulls the image, or waits for its clock; 10 min
 	BootstrapTimeout time.Duration // of one bootstrap call; 30 s
 	NoopGrace        time.Duration // until a bootstrap call that left etcd untouched is repeated; 3 s
 	LearnerGrace     time.Duration // how long a learner is let be, before Talos is asked whether it makes it a voter; 20 s

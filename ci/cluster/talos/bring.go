@@ -66,27 +66,31 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 			if err == nil && r.seen(n).fresh {
 				return Configured, nil // it took the configuration, and the answer to that was lost
 			}
-			if err == nil || !passing(err) {
+			if err == nil || !passing(err) && !between(err) {
 				return result, err
 			}
 			last = unwrapped(err)
 		case maintenance:
 			r.note(n, func(p *progress) { p.fresh = true })
 			if err := r.fitting(ctx, n); err != nil {
-				if !passing(err) {
+				if !passing(err) && !between(err) {
 					return "", err
 				}
 				last = unwrapped(err)
 				break
 			}
+			last = "in maintenance mode"
 			if away || time.Since(applied) > reapply { // never applied, or it fell back, such as by a power cut while it installed
-				if err := n.apply(ctx, r.configs[n.Name]); err == nil {
+				err := n.apply(ctx, r.configs[n.Name])
+				switch {
+				case err == nil:
 					applied, away = time.Now(), false
-				} else if !passing(err) {
+				case between(err):
+					last += ": " + unwrapped(err)
+				case !passing(err):
 					return "", err
 				}
 			}
-			last = "in maintenance mode"
 			if !applied.IsZero() {
 				last = "installing"
 			}
@@ -167,7 +171,7 @@ func (n *node) update(ctx context.Context, config []byte) (string, error) {
 }
 
 // compare has a machine compare its configuration with another one, by a dry run, and say whether that would restart it. Its text holds
-// secrets where something differs and is not handed on.
+// secrets where something differs and is not handed on. The error is a *LastingError where that must not differ.
 func (n *node) compare(ctx context.Context, config []byte) (same, restart bool, err error) {
 	request := &machine.ApplyConfigurationRequest{Data: config, Mode: machine.ApplyConfigurationRequest_AUTO, DryRun: true}
 	response, err := n.client.ApplyConfiguration(ctx, request)
@@ -179,7 +183,10 @@ func (n *node) compare(ctx context.Context, config []byte) (same, restart bool, 
 		same = same && strings.Contains(message.GetModeDetails(), noChanges)
 		restart = restart || message.GetMode() == machine.ApplyConfigurationRequest_REBOOT
 	}
-	return same, restart, nil
+	if !same {
+		err = n.lasting(ctx, config)
+	}
+	return same, restart, err
 }
 
 // give gives a configured machine another configuration.
@@ -206,6 +213,14 @@ func passing(err error) bool {
 	default:
 		return errors.Is(err, context.DeadlineExceeded) || cut(err)
 	}
+}
+
+// between tells the same of a machine that goes over to a configuration, be it one whose answer was lost or of an earlier run: one more is not possible
+// while that is applied or the machine restarts for it, and not permitted to whom maintenance mode had let in (ApplyConfiguration in
+// internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos v1.13.9).
+func between(err error) bool {
+	code := client.StatusCode(err)
+	return code == codes.PermissionDenied || code == codes.FailedPrecondition
 }
 
 // cut tells that the time of a call was over before Talos had done what it was asked for: its handlers then answer with what they

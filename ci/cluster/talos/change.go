@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -38,24 +39,31 @@ type Change struct {
 }
 
 // Changes looks, by a dry run, which nodes have another configuration than they should have, in the description's order. Those that have none
-// yet, and those that do not answer, are left out: Up waits for them.
+// yet, and those that do not answer, are left out: Up waits for them. What a cluster has for good is an error before any node is changed.
 func (a *Access) Changes(ctx context.Context, bundle *machineconfig.Bundle) ([]Change, error) {
 	configs, err := a.configs(bundle)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*Change, len(a.nodes))
+	found, lasting := make([]*Change, len(a.nodes)), make([]error, len(a.nodes))
 	var wait sync.WaitGroup
 	for i, n := range a.nodes {
 		wait.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 			defer cancel()
-			if same, restart, err := n.compare(ctx, configs[n.Name]); err == nil && !same {
+			same, restart, err := n.compare(ctx, configs[n.Name])
+			switch {
+			case errors.As(err, new(*LastingError)):
+				lasting[i] = err
+			case err == nil && !same:
 				found[i] = &Change{Node: n.Name, Restart: restart, node: n, config: configs[n.Name]}
 			}
 		})
 	}
 	wait.Wait()
+	if err := errors.Join(lasting...); err != nil {
+		return nil, err
+	}
 	var changes []Change
 	for _, change := range slices.DeleteFunc(found, func(change *Change) bool { return change == nil }) {
 		changes = append(changes, *change)

@@ -71,7 +71,7 @@ type LateError struct {
 }
 
 func (e *LateError) Error() string {
-	return fmt.Sprintf("%s (%s) is no healthy member of etcd and has not got further for %s, last seen: %s; look at talosctl --nodes %s dmesg, which tells of pulls and joins, and create again, which goes on from there",
+	return fmt.Sprintf("%s (%s) is no healthy member of etcd and has not got further for %s, last seen: %s; look at talosctl --nodes %s dmesg, which tells of clock, pulls and joins, and create again, which goes on from there",
 		e.Node, e.Address, e.Waited, e.Seen, e.Address)
 }
 

@@ -110,6 +110,7 @@ type view struct {
 const (
 	etcdService = "etcd"
 	running     = "Running"
+	waits       = "Waiting"   // for the clock and what else is a condition
 	preparing   = "Preparing" // pulls its image, and then waits to join where it was not bootstrapped
 )
 

@@ -205,6 +205,32 @@ func TestOnlyTheControlPlaneThatWasCalledIsCalledAgain(t *testing.T) {
 	}
 }
 
+// A clock that is not in step keeps etcd from being begun with, of a founded cluster as well, and NTP takes minutes where the first server is dead.
+func TestAControlPlaneThatWaitsForItsClockIsNotGivenUpEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		second view
+		since  time.Duration
+		want   string // "" for none
+	}{
+		"its clock, for minutes":   {view{state: "Waiting"}, 5 * time.Minute, ""},
+		"its clock, for too long":  {view{state: "Waiting"}, 11 * time.Minute, "for 10m0s, last seen: etcd waits for what it needs, such as a clock that is in step"},
+		"nothing that it says":     {view{state: "Finished"}, 5 * time.Minute, "last seen: etcd is Finished for 3m0s"},
+		"its image, for some time": {view{state: preparing, data: dataEmpty}, 5 * time.Minute, ""},
+	} {
+		nodes, views := threeViews()
+		views[1] = c.second
+		began := time.Now().Add(-c.since)
+		f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes, began: began}
+		for _, n := range nodes {
+			f.progress[n.Name] = progress{fresh: true, configured: began}
+		}
+		err := f.late(views, judge(nodes, views))
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "cp-2")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A connection that breaks can have taken the call with it, or only the answer: Talos is asked which before anybody is called again.
 func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
 	nodes, _ := threeViews()

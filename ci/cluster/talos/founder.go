@@ -112,6 +112,9 @@ const (
 // pulls tells that a control plane prepares etcd and has had no data of it: it pulls the image, and joins then.
 func (v view) pulls() bool { return v.err == nil && v.state == preparing && v.data == dataEmpty }
 
+// needs tells that a control plane has not begun with etcd, for want of what that needs, such as a clock that is in step.
+func (v view) needs() bool { return v.err == nil && v.state == waits }
+
 func (v view) stage() stage {
 	switch {
 	case v.err != nil:
@@ -251,7 +254,7 @@ func (f *founder) late(views []view, quorum Quorum) error {
 		member := quorum.at(n.Address)
 		taken := member != nil && member.Name != "" && member.Name != n.Name && !member.Healthy
 		deadline := f.options.EtcdDeadline
-		if v.pulls() && !taken {
+		if v.pulls() && !taken || v.needs() {
 			deadline = f.options.PullDeadline
 		}
 		if time.Since(since) < deadline || quorum.healthy(n.Name) {
@@ -263,6 +266,8 @@ func (f *founder) late(views []view, quorum Quorum) error {
 			seen = "it does not answer any more: " + unwrapped(v.err)
 		case v.pulls():
 			seen = "pulling etcd, and no data of it yet"
+		case v.needs():
+			seen = "etcd waits for what it needs, such as a clock that is in step"
 		case v.data == dataFull && v.state != running:
 			seen += ", with data on its disk"
 		case v.refused != nil:
@@ -277,7 +282,7 @@ func (f *founder) late(views []view, quorum Quorum) error {
 				Seen: fmt.Sprintf("etcd has the member %x (%s) at its address", member.ID, member.Name)})
 		case fresh && v.data == dataFull && len(quorum.Members) > 0 && member == nil:
 			found = append(found, &GhostError{Node: n.Name, Address: n.Address, Seen: seen + ", and etcd has no member there", Fresh: true})
-		case fresh, v.pulls():
+		case fresh, v.pulls(), v.needs():
 			found = append(found, &LateError{Node: n.Name, Address: n.Address, Waited: deadline.String(), Seen: seen})
 		default:
 			found = append(found, &UnwellError{Node: n.Name, Address: n.Address, Seen: seen})

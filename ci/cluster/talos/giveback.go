@@ -13,6 +13,9 @@ import (
 // minutes.
 const GiveBackLimit = 15 * time.Minute
 
+// resetLimit is for how long a machine is asked to reset itself that gives no answer and stays as it is.
+const resetLimit = 30 * time.Second
+
 // held are the partitions with what a machine has of a cluster: its configuration, and all that runs on it. Talos itself stays on its disk.
 var held = []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel}
 
@@ -28,12 +31,32 @@ func (a *Access) GiveBack(ctx context.Context, node string, graceful bool) error
 	for _, label := range held {
 		request.SystemPartitionsToWipe = append(request.SystemPartitionsToWipe, &machine.ResetPartitionSpec{Label: label, Wipe: true})
 	}
+	for end := time.Now().Add(resetLimit); ; {
+		err := n.reset(ctx, request)
+		switch {
+		case err == nil:
+			return nil
+		case !passing(err) || otherAuthority(err) || time.Now().After(end):
+			return fmt.Errorf("%s does not reset itself: %w", node, err)
+		}
+		// The answer may be what was lost. Where the machine has its configuration still, it is told once more, which does no harm to a reset that goes on.
+		switch n.status(ctx).State {
+		case IsConfigured:
+		case IsGhost:
+			return fmt.Errorf("%s does not reset itself: %w", node, err)
+		default:
+			return nil
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func (n *node) reset(ctx context.Context, request *machine.ResetRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := n.client.ResetGeneric(ctx, request); err != nil {
-		return fmt.Errorf("%s does not reset itself: %w", node, err)
-	}
-	return nil
+	return n.client.ResetGeneric(ctx, request)
 }
 
 // StatusOf looks at one node once.
@@ -60,7 +83,7 @@ func (a *Access) AwaitMaintenance(ctx context.Context, node string, limit time.D
 			return ctx.Err()
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s (%s) was told to reset itself and is not in maintenance mode after %s: %s; look at its console", node, n.Address, limit, seen.what())
+			return fmt.Errorf("%s (%s) was told to reset itself, or should have been, and is not in maintenance mode after %s: %s; look at its console", node, n.Address, limit, seen.what())
 		}
 		tell(brief(seen.what()))
 		if err := pause(ctx, time.Second); err != nil {

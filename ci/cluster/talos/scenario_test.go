@@ -617,6 +617,33 @@ func TestAChangeThatNeedsNoRestartIsApplied(t *testing.T) {
 	}
 }
 
+// Talos would take it, and the node would not open its disk when it starts the next time.
+func TestWhatAClusterHasForGoodIsNotChanged(t *testing.T) {
+	w := newWorld(t, homelab(t, 0))
+	w.powerOn()
+	w.mustCreate()
+	w.cluster.Talos.DiskEncryption.Ephemeral = description.EncryptionNone
+	w.cluster.Kubernetes.PodSubnet = netip.MustParsePrefix("10.243.0.0/16")
+	access, err := talos.Dial(w.cluster, w.bundle, w.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(access.Close)
+	_, known := access.Changes(t.Context(), w.bundle)
+	report, _, applied := w.create()
+	for what, err := range map[string]error{"beforehand": known, "where it is applied": applied} {
+		as[*talos.LastingError](t, err)
+		for _, want := range []string{"talos.diskEncryption.ephemeral of sandbox-cp-1 is luks2, and cluster.yaml would make it none", "kubernetes.podSubnet of sandbox-worker-2 is 10.244.0.0/16"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, no %q in: %v", what, want, err)
+			}
+		}
+	}
+	if report.Changed() {
+		t.Errorf("something was changed: %+v", report)
+	}
+}
+
 // patch is a patch as the hooks are handed it.
 func patch(t *testing.T, text string) description.Patch {
 	t.Helper()

@@ -56,7 +56,9 @@ func (n *node) status(ctx context.Context) NodeStatus {
 	if first == nil {
 		first = n.insecure
 	}
-	_, _ = current(ctx, first, first.Version) // an old failure to connect is none now; what is seen counts below
+	fresh, cancel := context.WithTimeout(ctx, callTimeout)
+	_, _ = current(fresh, first, first.Version) // an old failure to connect is none now; what is seen counts below
+	cancel()
 	what, seen := n.look(ctx)
 	switch what {
 	case maintenance:
@@ -70,7 +72,7 @@ func (n *node) status(ctx context.Context) NodeStatus {
 		return status
 	}
 	status.State = IsConfigured
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel = context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := n.services(ctx, &status); err != nil {
 		status.Problem = "does not answer: " + unwrapped(err)

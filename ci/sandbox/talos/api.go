@@ -80,7 +80,8 @@ func (*api) ServiceList(ctx context.Context, _ *emptypb.Empty) (*machineapi.Serv
 	return &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{{Services: m.services.list(unhealthy)}}}, nil
 }
 
-// ApplyConfiguration takes a configuration, in maintenance mode from anybody.
+// ApplyConfiguration takes a configuration, in maintenance mode from anybody: ApplyConfiguration in
+// internal/app/machined/internal/server/v1alpha1/v1alpha1_server.go of Talos v1.13.9.
 func (*api) ApplyConfiguration(ctx context.Context, in *machineapi.ApplyConfigurationRequest) (*machineapi.ApplyConfigurationResponse, error) {
 	m := target(ctx)
 	f := m.fleet
@@ -125,10 +126,12 @@ func (*api) ApplyConfiguration(ctx context.Context, in *machineapi.ApplyConfigur
 		return answer, nil
 	}
 	if current == nil {
-		select {
-		case m.applied <- in.GetData():
-		default: // a second one while the first is being taken
+		late := false
+		f.change(func() { late, m.taken = m.taken, true })
+		if late { // as above: with its first one it is in maintenance mode no more, though who was let in still has a connection
+			return nil, status.Error(codes.PermissionDenied, "not authorized")
 		}
+		m.applied <- in.GetData()
 		return answer, nil
 	}
 	f.change(func() {

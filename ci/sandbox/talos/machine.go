@@ -44,10 +44,11 @@ type machine struct {
 	cut      context.CancelFunc
 	done     chan struct{}
 	commands chan command
-	applied  chan []byte // a configuration given in maintenance mode
+	applied  chan []byte // a configuration given in maintenance mode, one at most
 
 	// All below is under the fleet's lock.
 	stage     string
+	taken     bool       // it was given one
 	live      netip.Addr // where it answers
 	conf      *settings  // since it runs with a configuration
 	services  services
@@ -164,7 +165,7 @@ func (m *machine) maintain() ([]byte, command) {
 		if f.Profile.Faults.Is(profile.DHCPDrift, m.vm.ID) {
 			address = f.elsewhere(m.vm)
 		}
-		m.live = address
+		m.live, m.taken = address, len(m.applied) > 0
 	})
 	listener := m.listen(address)
 	if listener == nil {

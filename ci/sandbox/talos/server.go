@@ -32,8 +32,8 @@ const (
 	backdate       = time.Hour
 )
 
-// allowed are the calls that need less than an administrator: the roles that may make them. It follows the access table of
-// Talos 1.13.
+// allowed are the calls that need less than an administrator: the roles that may make them. It follows the table
+// rules in internal/app/machined/pkg/system/services/machined.go of Talos 1.13.
 var allowed = map[string]role.Set{
 	machineService + "Version":         role.MakeSet(role.Admin, role.Operator, role.Reader),
 	machineService + "Hostname":        role.MakeSet(role.Admin, role.Operator, role.Reader),

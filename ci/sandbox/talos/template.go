@@ -14,7 +14,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/extensions"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
 
 	"tazlab.net/castle/ci/sandbox/profile"
@@ -78,7 +80,7 @@ func (t Template) wrong(what string) Template {
 	return t
 }
 
-// resources are those of a machine's resources that are played: whether its disk has a META partition, its extensions, and the factory's extension that stands for the schematic
+// resources are those of a machine's resources that are played: the configuration that it runs with, whether its disk has a META partition, its extensions, and the factory's extension that stands for the schematic
 // (schematicExtension in internal/asset of siderolabs/image-factory). Their ids are those of ExtensionStatusController, in
 // internal/app/machined/pkg/controllers/runtime/extension_status.go of Talos 1.13.
 type resources struct {
@@ -128,6 +130,13 @@ func (m *machine) resources(ctx context.Context) (*server.State, error) {
 		phase = block.VolumePhaseReady
 	}
 	m.fleet.mu.Unlock()
+	// It is told to an administrator alone, since it holds secrets (AccessPolicy in internal/app/resources/resources.go of Talos 1.13).
+	roles, _ := ctx.Value(rolesKey{}).(role.Set)
+	if conf := m.settings(); conf != nil && roles.Includes(role.Admin) {
+		if err := held.Create(ctx, configres.NewMachineConfig(conf.provider)); err != nil {
+			return nil, err
+		}
+	}
 	meta := block.NewVolumeStatus(block.NamespaceName, constants.MetaPartitionLabel)
 	meta.TypedSpec().Phase = phase
 	if err := held.Create(ctx, meta); err != nil {
