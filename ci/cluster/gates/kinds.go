@@ -7,7 +7,5 @@ var (
 	clusterStores   = schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: "clustersecretstores"}
 	externalSecrets = schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: "externalsecrets"}
 	addressPools    = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}
-	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	pods            = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	advertisements  = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "l2advertisements"}
 )

@@ -13,6 +13,9 @@ import (
 const (
 	// pullsEvery is how often the nodes' pulls are looked at.
 	pullsEvery = 10 * time.Second
+	// lookLimit bounds one look at them and at the nodes: an API whose machine has lost its power leaves requests without any answer, for a quarter
+	// of an hour by TCP alone, and the deadline of the wait is not to wait for them.
+	lookLimit = 10 * time.Second
 	// patienceAtMost bounds a wait that images keep alive, as a multiple of its timeout.
 	patienceAtMost = 6
 	// pullsTold is how many pulls are told by name.
@@ -38,7 +41,10 @@ func (r *runner) patience(ctx context.Context, late func()) {
 			if r.options.Pulls == nil {
 				continue
 			}
-			now, err := r.options.Pulls(ctx)
+			bounded, cancel := context.WithTimeout(ctx, lookLimit)
+			now, err := r.options.Pulls(bounded)
+			notReady := r.notReady(bounded)
+			cancel()
 			if err != nil {
 				continue // the conditions say what is wrong with the API
 			}
@@ -49,7 +55,7 @@ func (r *runner) patience(ctx context.Context, late func()) {
 			for _, one := range now.Going {
 				begun[one] = true
 			}
-			r.tellBeside(now, r.notReady(ctx))
+			r.tellBeside(now, notReady)
 		case <-deadline.C:
 			end := moved.Add(r.options.Timeout)
 			if most := r.started.Add(patienceAtMost * r.options.Timeout); end.After(most) {

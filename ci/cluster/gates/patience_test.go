@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tazlab.net/castle/ci/cluster/kube"
@@ -54,6 +55,22 @@ func TestAPullThatDoesNotGoOnIsNotWaitedForForEver(t *testing.T) {
 	if took := time.Since(began); took < timeout {
 		t.Errorf("given up after %s", took)
 	}
+}
+
+// An API whose machine has lost its power answers nothing at all.
+func TestALookWithoutAnAnswerDoesNotHoldTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = time.Minute
+		began := time.Now()
+		err := Wait(t.Context(), "storage", []Condition{{"the manager", kube.WaitFunc(never), "logs"}}, Options{Timeout: timeout, PullsEvery: time.Second,
+			Pulls: func(ctx context.Context) (kube.Pulls, error) {
+				<-ctx.Done()
+				return kube.Pulls{}, ctx.Err()
+			}})
+		if took := time.Since(began); !errors.As(err, new(*Timeout)) || took > timeout+5*lookLimit {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
 }
 
 // A registry that refuses is asked again ever less often, which brings no cluster further.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // volume waits until a pod runs with a volume of a StorageClass in it: provisioned, attached to the pod's node and mounted there, which
@@ -24,9 +25,7 @@ type volume struct {
 
 const (
 	proofVolume = "volume"
-	// pauseImage is what containerd runs in each pod beside its containers, so that it is on every node: it does nothing, as little user.
-	pauseImage = "registry.k8s.io/pause:3.10"
-	nobody     = int64(65535) // the image's own user
+	nobody      = int64(65535) // the pause image's own user
 )
 
 // Wait waits as Waiter says.
@@ -106,7 +105,7 @@ func lastWarning(events []*unstructured.Unstructured, object types.UID) (message
 }
 
 func (v volume) claim() proof {
-	return v.proof(claims, "PersistentVolumeClaim", map[string]any{
+	return v.proof(kube.Claims, "PersistentVolumeClaim", map[string]any{
 		"storageClassName": v.Class,
 		"accessModes":      []any{string(corev1.ReadWriteOnce)},
 		"resources":        map[string]any{"requests": map[string]any{"storage": "1Mi"}},
@@ -114,14 +113,14 @@ func (v volume) claim() proof {
 }
 
 func (v volume) pod() proof {
-	return v.proof(pods, "Pod", map[string]any{
+	return v.proof(kube.Pods, "Pod", map[string]any{
 		"terminationGracePeriodSeconds": int64(1),
 		"automountServiceAccountToken":  false,
 		"securityContext": map[string]any{
 			"runAsNonRoot": true, "runAsUser": nobody, "fsGroup": nobody, "seccompProfile": map[string]any{"type": "RuntimeDefault"},
 		},
 		"containers": []any{map[string]any{
-			"name": "pause", "image": pauseImage,
+			"name": "pause", "image": machineconfig.PauseImage,
 			"securityContext": map[string]any{
 				"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []any{"ALL"}},
 			},

@@ -20,7 +20,7 @@ func TestAPodRunsWithAVolumeOfTheClass(t *testing.T) {
 	get := func(resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
 		return server.Client().Resource(resource).Namespace(proofNamespace).Get(t.Context(), proofVolume, metav1.GetOptions{})
 	}
-	if claim, err := get(claims); err == nil {
+	if claim, err := get(kube.Claims); err == nil {
 		t.Errorf("a volume is asked for before there is a class: %v", claim)
 	}
 	server.Put(kube.StorageClasses, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: driver.longhorn.io}")
@@ -35,7 +35,7 @@ func TestAPodRunsWithAVolumeOfTheClass(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claim, err := get(claims)
+	claim, err := get(kube.Claims)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,12 +53,12 @@ lastTimestamp: "2026-11-24T12:00:00Z"
 message: no disk is large enough
 `))
 	wait.Sees("no disk is large enough")
-	becomes(claims, "Bound")
+	becomes(kube.Claims, "Bound")
 	wait.Sees("the volume is there, the pod is")
 	wait.StaysShut(200 * time.Millisecond)
-	becomes(pods, "Running")
+	becomes(kube.Pods, "Running")
 	wait.Opens()
-	for _, resource := range []schema.GroupVersionResource{claims, pods} {
+	for _, resource := range []schema.GroupVersionResource{kube.Claims, kube.Pods} {
 		left, err := server.Client().Resource(resource).Namespace(proofNamespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // Profile is the delays, the scale that all of them are multiplied by, and the faults of one world.
@@ -83,7 +85,7 @@ func Homelab() Delays {
 			{"longhorn-", 75 * time.Second},
 			{"fluxcd", 28 * time.Second},
 			{"siderolabs/kubelet", 12 * time.Second},
-			{"/pause:", 0}, // containerd runs it in each pod
+			{machineconfig.PauseImage, 0}, // each node has it
 		},
 		ImagePull:     6 * time.Second,
 		WebhookServes: 4 * time.Second,

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/time/rate"
+
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // mebibytes are the compressed sizes of images, by a text in their names; the first match counts. No registry can be asked where this was
@@ -19,7 +21,7 @@ var mebibytes = []struct {
 	{"longhorn-manager", 130}, {"longhorn-ui", 75}, {"csi-", 30}, {"livenessprobe", 12},
 	{"metallb/speaker", 50}, {"metallb/controller", 30}, {"frr", 55},
 	{"external-secrets", 75}, {"helm-controller", 40}, {"kustomize-controller", 45}, {"source-controller", 50}, {"notification-controller", 25},
-	{"/pause:", 0}, // containerd runs it in each pod
+	{machineconfig.PauseImage, 0}, // each node has it
 	{"etcd", 22}, {"kube-apiserver", 28}, {"kube-controller-manager", 25}, {"kube-scheduler", 20}, {"siderolabs/kubelet", 105},
 	{"kube-proxy", 30}, {"siderolabs/flannel", 32}, {"coredns", 20},
 }

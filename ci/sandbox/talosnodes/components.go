@@ -12,6 +12,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/sandbox/talos"
 	"tazlab.net/castle/ci/sandbox/talosnodes/inside"
 )
@@ -24,9 +25,6 @@ type Components struct {
 	Flannel      string // flannel
 	FlannelCNI   string // flannel-cni
 }
-
-// PauseImage is what containerd 2.2 starts for a pod before its containers (DefaultSandboxImage in internal/cri/config/config.go).
-const PauseImage = "registry.k8s.io/pause:3.10.1"
 
 // pluginFolder is where Debian's package containernetworking-plugins has its programs, and nodePlugins where a node looks for them.
 const (
@@ -75,7 +73,7 @@ func (o Options) Images() ([]Image, error) {
 		image(constants.KubeProxyImage+":"+o.Kubernetes, "usr/local/bin/kube-proxy", filepath.Join(c.Kubelet, "kube-proxy"), called),
 		image(constants.CoreDNSImage+":"+constants.DefaultCoreDNSVersion, "coredns", filepath.Join(c.CoreDNS, "coredns")),
 		image(talos.FlannelImage, "opt/bin/flanneld", filepath.Join(c.Flannel, "flanneld"), called, modules),
-		image(PauseImage, inside.PauseName, o.Node),
+		image(machineconfig.PauseImage, inside.PauseName, o.Node),
 	}
 	for _, name := range []string{constants.KubernetesAPIServerImage, constants.KubernetesControllerManagerImage, constants.KubernetesSchedulerImage} {
 		program := path.Base(name)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	sandbox "tazlab.net/castle/ci/sandbox/talosnodes"
 )
 
@@ -168,7 +169,7 @@ func (k *kubernetesOf) pod(t *testing.T) {
 	pods := k.client.CoreV1().Pods("default")
 	k.eventually(t, "a pod is made", func() error { // its service account is made by a controller
 		_, err := pods.Create(call(t), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "first", Image: sandbox.PauseImage}},
+			Containers: []corev1.Container{{Name: "first", Image: machineconfig.PauseImage}},
 		}}, metav1.CreateOptions{})
 		return err
 	})
