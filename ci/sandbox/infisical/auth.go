@@ -33,6 +33,9 @@ type credential struct {
 	TokenType         string `json:"tokenType"`
 }
 
+// login gives a token to who knows the secret. Source: Infisical 022f858, backend/src/services/identity-ua/identity-ua-service.ts (login), without its
+// lockout after several wrong secrets; of tokens below, backend/src/services/identity-access-token/identity-access-token-service.ts and
+// backend/src/server/plugins/error-handler.ts.
 func (s *Server) login(r *http.Request, _ *identity) (any, error) {
 	var body struct {
 		ClientID     string `json:"clientId"`

@@ -98,6 +98,7 @@ type Config struct {
 	// SecretboxSecret encrypts Secrets in etcd: base64 of 32 bytes. They are not encrypted when it is empty.
 	SecretboxSecret string
 	CertSANs        []string // further names and addresses of the API server's certificate
+	KubeProxy       bool     // pods of kube-proxy carry Services, and nobody does without; else another CNI, whose pods are not told from others
 }
 
 func (c Config) validate() error {

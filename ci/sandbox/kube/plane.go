@@ -293,7 +293,7 @@ func (p *Plane) prepare(config Config) error {
 			}
 			return network.RemoveAddress(address)
 		},
-		Holds: nodes.Holds, Serves: p.options.WebhookServes, Log: p.log(),
+		Holds: nodes.Holds, Serves: p.options.WebhookServes, KubeProxy: config.KubeProxy, Log: p.log(),
 	})
 	dns := services.ServeDNS(proxy, netip.AddrPortFrom(config.dns(), 53), config.domain())
 	p.network, p.agent, p.proxy, p.dns, p.storage = network, nodes, proxy, dns, storage

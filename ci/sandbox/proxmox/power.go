@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// start gives a VM power.
+// start gives a VM power. Its words and those of what follows are from PVE/QemuServer.pm (vm_start_nolock) and PVE/API2/Qemu.pm (vm_start, vm_stop,
+// vm_shutdown, vm_reset, vm_reboot) of qemu-server 8.3.13.
 func (s *Server) start(r *request) (any, error) {
 	g, err := s.find(r)
 	if err != nil {

@@ -171,7 +171,7 @@ func convert(config talos.ControlPlane) (kube.Config, error) {
 	return kube.Config{
 		PKI: kube.PKI{ClusterCA: config.CA, AggregatorCA: config.AggregatorCA, EtcdCA: config.EtcdCA, ServiceAccountKey: config.ServiceAccountKey},
 		VIP: vip, PodSubnet: pods, ServiceSubnet: services, Domain: config.DNSDomain, CertSANs: config.CertSANs,
-		SecretboxSecret: config.SecretboxSecret,
+		SecretboxSecret: config.SecretboxSecret, KubeProxy: config.Config.Cluster().Proxy().Enabled(),
 	}, nil
 }
 

@@ -33,7 +33,9 @@ type Options struct {
 	Holds func(address netip.Addr) bool
 	// Serves is called when a Service that a webhook configuration names begins to answer. Nil: nobody is told.
 	Serves func(namespace, name string, at time.Time)
-	Log    *slog.Logger
+	// KubeProxy has Services carried only while a pod of kube-proxy runs.
+	KubeProxy bool
+	Log       *slog.Logger
 }
 
 // Proxy listens on service addresses.
@@ -68,17 +70,27 @@ func (k *known) ready() bool {
 // speakers are the pods that announce addresses of load balancers, by the labels of MetalLB's chart.
 var speakers = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "metallb", "app.kubernetes.io/component": "speaker"})
 
-func isSpeaker(object any) bool {
+// kubeProxies are the pods that carry Services, by the label of Talos's manifest (kubeProxyTemplate in
+// internal/app/machined/pkg/controllers/k8s/internal/k8stemplates/kube-proxy.go of v1.13.9).
+var kubeProxies = labels.SelectorFromSet(labels.Set{"k8s-app": "kube-proxy"})
+
+// carries tells whether a pod is one without which Services or load balancers do not answer.
+func carries(object any) bool {
 	pod, ok := object.(*corev1.Pod)
-	return ok && speakers.Matches(labels.Set(pod.Labels))
+	return ok && (speakers.Matches(labels.Set(pod.Labels)) || kubeProxies.Matches(labels.Set(pod.Labels)))
+}
+
+func (k *known) runs(pods labels.Selector) bool {
+	list, err := k.pods.List(pods)
+	return err == nil && slices.ContainsFunc(list, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 }
 
 // announced tells whether addresses of load balancers are: without a speaker that runs, nobody answers for them (MetalLB v0.15.2,
 // speaker/layer2_controller.go).
-func (k *known) announced() bool {
-	pods, err := k.pods.List(speakers)
-	return err == nil && slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
-}
+func (k *known) announced() bool { return k.runs(speakers) }
+
+// carried tells whether Services are at all.
+func (p *Proxy) carried(now *known) bool { return !p.options.KubeProxy || now.runs(kubeProxies) }
 
 // New makes a proxy that knows no services yet.
 func New(options Options) *Proxy {
@@ -102,7 +114,7 @@ func (p *Proxy) Connect(factory informers.SharedInformerFactory) error {
 	}
 	informers := append([]cache.SharedIndexInformer{services.Informer(), endpoints.Informer()}, hooks.informers...)
 	pods := factory.Core().V1().Pods()
-	if _, err := pods.Informer().AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: isSpeaker, Handler: changed}); err != nil {
+	if _, err := pods.Informer().AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: carries, Handler: changed}); err != nil {
 		return err
 	}
 	synced := []cache.InformerSynced{pods.Informer().HasSynced}
@@ -245,6 +257,9 @@ func (p *Proxy) tell(serving map[string]*corev1.Service) {
 // have a target.
 func (p *Proxy) wanted(now *known) (map[netip.AddrPort][]netip.AddrPort, map[netip.Addr]bool, map[string]*corev1.Service) {
 	wanted, balanced, serving := map[netip.AddrPort][]netip.AddrPort{}, map[netip.Addr]bool{}, map[string]*corev1.Service{}
+	if !p.carried(now) {
+		return wanted, balanced, serving
+	}
 	all, err := now.services.List(labels.Everything())
 	if err != nil {
 		p.options.Log.Error("services cannot be listed", "error", err)
@@ -280,8 +295,11 @@ func (p *Proxy) wanted(now *known) (map[netip.AddrPort][]netip.AddrPort, map[net
 	return wanted, balanced, serving
 }
 
-// resolves tells whether a pod of the cluster's DNS is ready.
+// resolves tells whether a pod of the cluster's DNS is ready and can be reached.
 func (p *Proxy) resolves(now *known) bool {
+	if !p.carried(now) {
+		return false
+	}
 	service, err := now.services.Services(metav1.NamespaceSystem).Get(DNSService)
 	return err == nil && slices.ContainsFunc(service.Spec.Ports, func(port corev1.ServicePort) bool { return len(p.targets(now, service, port)) > 0 })
 }

@@ -41,6 +41,11 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	return newClusterWith(t, false)
+}
+
+func newClusterWith(t *testing.T, kubeProxy bool) *cluster {
+	t.Helper()
 	c := &cluster{t: t, client: fake.NewClientset(), local: map[netip.Addr]bool{}}
 	c.proxy = New(Options{
 		Log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -56,6 +61,7 @@ func newCluster(t *testing.T) *cluster {
 			defer c.mu.Unlock()
 			c.served = append(c.served, namespace+"/"+name)
 		},
+		KubeProxy: kubeProxy,
 	})
 	t.Cleanup(c.proxy.Close)
 	factory := informers.NewSharedInformerFactory(c.client, 0)
@@ -191,11 +197,13 @@ func TestAWebhookRefusesWhileItIsHeldAlthoughItsEndpointIsReady(t *testing.T) {
 // speaker has a pod of MetalLB's speaker run, or waits for its image.
 func (c *cluster) speaker(phase corev1.PodPhase) {
 	c.t.Helper()
-	pods := c.client.CoreV1().Pods("metallb-system")
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "speaker", Labels: map[string]string{"app.kubernetes.io/name": "metallb", "app.kubernetes.io/component": "speaker"}},
-		Status:     corev1.PodStatus{Phase: phase},
-	}
+	c.pod("metallb-system", "speaker", map[string]string{"app.kubernetes.io/name": "metallb", "app.kubernetes.io/component": "speaker"}, phase)
+}
+
+func (c *cluster) pod(namespace, name string, labels map[string]string, phase corev1.PodPhase) {
+	c.t.Helper()
+	pods := c.client.CoreV1().Pods(namespace)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
 	_, err := pods.UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = pods.Create(c.t.Context(), pod, metav1.CreateOptions{})
@@ -212,6 +220,21 @@ func (c *cluster) balanced(own, given string, port int32) {
 	web.Spec.Type = corev1.ServiceTypeLoadBalancer
 	web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: given}}
 	c.create(web, endpoints("web", answering(c.t), true))
+}
+
+func TestNoServiceIsCarriedWithoutKubeProxy(t *testing.T) {
+	c := newClusterWith(t, true)
+	kubeProxy := func(phase corev1.PodPhase) {
+		c.pod(metav1.NamespaceSystem, "kube-proxy-1", map[string]string{"k8s-app": "kube-proxy"}, phase)
+	}
+	kubeProxy(corev1.PodPending)
+	port := freePort(t)
+	c.create(service("web", "127.10.0.10", port), endpoints("web", answering(t), true))
+	c.eventually("127.10.0.10", port, syscall.ECONNREFUSED)
+	kubeProxy(corev1.PodRunning)
+	c.eventually("127.10.0.10", port, nil)
+	kubeProxy(corev1.PodPending)
+	c.eventually("127.10.0.10", port, syscall.ECONNREFUSED)
 }
 
 func TestNobodyAnswersForALoadBalancerWithoutASpeaker(t *testing.T) {
