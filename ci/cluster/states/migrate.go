@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ func Migrate(ctx context.Context, cluster *run.Cluster, from, confirm string) (d
 		if err != nil {
 			return err
 		}
+		if err := another(ctx, store, old); err != nil {
+			return err
+		}
 		return locked(ctx, &before, old, "state-migrate", func() error {
 			moved, err := store.Move(ctx, old, time.Now())
 			done = told("moved", moved, "there is no state in "+from)
@@ -45,6 +49,26 @@ func Migrate(ctx context.Context, cluster *run.Cluster, from, confirm string) (d
 		})
 	})
 	return done, err
+}
+
+// another fails where two stores are one, spelt in two ways: the states would be moved onto themselves and then taken away. It is seen by the lock that
+// this call holds in the first of them.
+func another(ctx context.Context, store, old state.Store) error {
+	mine, err := store.Locks(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := old.Locks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, lock := range there {
+		if slices.ContainsFunc(mine, func(own state.Lock) bool { return own.ID == lock.ID }) {
+			return fmt.Errorf("--from is the store that the description of cluster %s names, spelt in another way: nothing was moved; write there where they are to be, and give --from where they are",
+				store.Cluster.Name)
+		}
+	}
+	return nil
 }
 
 // readPlace reads where states are kept.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,6 +170,33 @@ func TestOfManyThatBeginAtOnceOneGetsTheCluster(t *testing.T) {
 	})
 	if len(winners) != 1 || !slices.Equal(ids(t, s), winners) {
 		t.Errorf("%v have it, the lock is of %v", winners, ids(t, s))
+	}
+}
+
+// The client sends a write again whose answer was lost, and the store says then that somebody was first: the client itself.
+func TestALockWhoseAnswerWasLostIsOnesOwn(t *testing.T) {
+	var lost atomic.Int64
+	s := inS3(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPut || lost.Add(1) > 1 {
+				next.ServeHTTP(w, r)
+				return
+			}
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			http.Error(w, "the answer was lost", http.StatusInternalServerError)
+		})
+	})
+	if err := s.Take(t.Context(), mine, func(Lock) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if held := ids(t, s); !slices.Equal(held, []string{mine.ID}) {
+		t.Errorf("the lock is of %v", held)
+	}
+	if err := s.Take(t.Context(), others, func(Lock) error { return nil }); !errors.As(err, new(*Locked)) {
+		t.Errorf("somebody else gets it: %v", err)
+	}
+	if lost.Load() < 2 {
+		t.Error("nothing was sent again")
 	}
 }
 

@@ -74,23 +74,25 @@ func (s Store) replaceCut(ctx context.Context, layer string) (did string, err er
 	if err != nil {
 		return "", err
 	}
-	if did, err = setAside(file, "a full disk or a power cut has cut it off"); err != nil {
-		return "", err
-	}
+	const why = "a full disk or a power cut has cut it off"
 	copies, err := s.Copies(ctx, layer)
 	if err != nil {
-		return did, err
+		return "", err
 	}
 	for _, at := range slices.Backward(copies) {
 		kept, err := s.copy(ctx, layer, at)
 		if err != nil {
-			return did, err
+			return "", err
 		}
 		if json.Valid(kept) {
-			return fmt.Sprintf("%s, and the copy of %s is in its place", did, at), s.vault().put(ctx, nameOf(layer), kept, "")
+			// The copy takes its place in one step: whoever is killed before that finds it cut off again, and not missing.
+			if err := renameio.WriteFile(asideOf(file), data, 0o600); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s, and the copy of %s is in its place", nowAt(why, file), at), s.vault().put(ctx, nameOf(layer), kept, "")
 		}
 	}
-	return did, nil
+	return setAside(file, why)
 }
 
 func (s Store) putBackLeft(ctx context.Context, layer string) (did string, err error) {
@@ -132,9 +134,12 @@ func (s Store) forgetRescued() (err error) {
 }
 
 func setAside(file, why string) (string, error) {
-	aside := file + ".unused"
-	return fmt.Sprintf("%s; it is %s now", why, aside), os.Rename(file, aside)
+	return nowAt(why, file), os.Rename(file, asideOf(file))
 }
+
+func asideOf(file string) string { return file + ".unused" }
+
+func nowAt(why, file string) string { return fmt.Sprintf("%s; it is %s now", why, asideOf(file)) }
 
 func (s Store) isNewer(ctx context.Context, layer string, mine header) (newer bool, version string, err error) {
 	there, version, err := s.vault().get(ctx, nameOf(layer))

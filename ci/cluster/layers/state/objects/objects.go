@@ -87,8 +87,20 @@ func (b *Bucket) Get(ctx context.Context, key string) (Object, error) {
 	return Object{Data: data, Version: aws.ToString(out.ETag)}, nil
 }
 
-// Put writes an object where its version is still the given one, "" for none; else ErrChanged.
+// Put writes an object where its version is still the given one, "" for none; else ErrChanged. An object that is as it should become has been written:
+// a write whose answer was lost is sent again, and meets what it wrote at first.
 func (b *Bucket) Put(ctx context.Context, key string, data []byte, version string) error {
+	err := b.put(ctx, key, data, version)
+	if !errors.Is(err, ErrChanged) {
+		return err
+	}
+	if now, readErr := b.Get(ctx, key); readErr == nil && bytes.Equal(now.Data, data) {
+		return nil
+	}
+	return err
+}
+
+func (b *Bucket) put(ctx context.Context, key string, data []byte, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	in := &s3.PutObjectInput{Bucket: &b.at.Bucket, Key: &key, Body: bytes.NewReader(data)}
@@ -130,7 +142,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 // CheckConditions makes sure that the store obeys the condition of a write. One that does not would let two machines hold the
 // same lock. key is an object that is there; it is not changed where the store is as it has to be.
 func (b *Bucket) CheckConditions(ctx context.Context, key string, data []byte) error {
-	switch err := b.Put(ctx, key, data, ""); {
+	switch err := b.put(ctx, key, data, ""); {
 	case errors.Is(err, ErrChanged):
 		return nil
 	case err != nil:
