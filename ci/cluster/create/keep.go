@@ -86,7 +86,8 @@ func (k *keeper) start(ctx context.Context) (ended func() error) {
 	}
 }
 
-// platformUp waits for the end of the layer platform in the event log, also of one that is there already when ctx ends.
+// platformUp waits for the good end of the layer platform in the event log, also for one that is there already when ctx ends. Where it fails, it may
+// be applied again.
 func (k *keeper) platformUp(ctx context.Context) bool {
 	reader := timeline.NewReader(k.record.Events())
 	defer func() { _ = reader.Close() }()
@@ -95,8 +96,8 @@ func (k *keeper) platformUp(ctx context.Context) bool {
 		if err != nil {
 			return false
 		}
-		if event.Kind == timeline.KindLayer && event.Layer == layers.Platform && event.Phase == timeline.PhaseEnd {
-			return event.Result == timeline.ResultOK
+		if event.Kind == timeline.KindLayer && event.Layer == layers.Platform && event.Phase == timeline.PhaseEnd && event.Result == timeline.ResultOK {
+			return true
 		}
 	}
 }

@@ -58,6 +58,7 @@ func TestCredentialsAreKeptOncePlatformIsUpAndNotBefore(t *testing.T) {
 		"the platform failed":      {func(k *keeper) { k.platform(t, timeline.ResultFailed) }, nil, nil, nil},
 		"it was up":                {func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, nil, []string{"asked for A", "asked for B"}},
 		"it came up while waiting": {nil, func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, []string{"asked for A", "asked for B"}},
+		"it failed, and came up":   {func(k *keeper) { k.platform(t, timeline.ResultFailed) }, func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, []string{"asked for A", "asked for B"}},
 		"one is well":              {func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, map[string]string{"A": "well", "B": "spoilt"}, []string{"asked for B"}},
 		"both are well":            {func(k *keeper) { k.platform(t, timeline.ResultOK) }, nil, map[string]string{"A": "well", "B": "well"}, nil},
 	} {

@@ -21,8 +21,8 @@ const (
 	// pullsAtOnce is how many images a node pulls at the same time: the nodes share one way out, and what is needed first
 	// must not wait for the rest.
 	pullsAtOnce = 2
-	// pullTime bounds one image. A machine that cannot reach a registry goes on trying for 20 minutes.
-	pullTime = 5 * time.Minute
+	// pullTime bounds one image: as long as a machine goes on trying. Over a slow line a large one takes most of that.
+	pullTime = 20 * time.Minute
 	// anyAtMost is the number of nodes that take pods up to which each of them pulls what only one will run, and others wait for. With more,
 	// that costs the others' way out more than it saves.
 	anyAtMost = 5

@@ -11,7 +11,7 @@ import (
 
 // Kubeconfig is an administrator's kubeconfig, made by a control plane.
 func Kubeconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
-	access, err := cluster.Open(ctx)
+	access, err := cluster.OpenCreated(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func Kubeconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
 
 // Talosconfig is an administrator's configuration for talosctl, with all control planes as endpoints.
 func Talosconfig(ctx context.Context, cluster *run.Cluster) ([]byte, error) {
-	access, err := cluster.Open(ctx)
+	access, err := cluster.OpenCreated(ctx)
 	if err != nil {
 		return nil, err
 	}

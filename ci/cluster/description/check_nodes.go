@@ -25,7 +25,7 @@ func (k *checker) nodes() {
 		} else {
 			names[n.Name] = i
 		}
-		k.dnsLabel(at("host"), n.Host)
+		k.form(at("host"), n.Host, proxmoxNode)
 		if k.Has(at("vmID")) {
 			if first, twice := taken[n.VMID]; twice {
 				k.Mistake(at("vmID"), "%d is the id of %s already; use a free one%s", n.VMID, nodeLabel(first, k.c.Nodes[first]), k.freeID(ranged))

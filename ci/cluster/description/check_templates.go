@@ -49,7 +49,7 @@ func (k *checker) templates() {
 	if k.Has("proxmox.template") {
 		k.template("proxmox.template", p.Template)
 	}
-	k.dnsLabel("proxmox.templateHost", p.TemplateHost)
+	k.form("proxmox.templateHost", p.TemplateHost, proxmoxNode)
 	if k.Has("proxmox.templateHost") && !k.Has("proxmox.template") {
 		k.Mistake("proxmox.templateHost", "says where template stands, which is not there; write template, or remove this")
 	}

@@ -74,6 +74,9 @@ func (k *checker) form(path, value, what string) {
 	}
 }
 
+// proxmoxNode says what the name of a host is.
+const proxmoxNode = "the name of a Proxmox node; write letters, digits and inner hyphens"
+
 // empty records that a list which must hold something holds nothing.
 func (k *checker) empty(path string) {
 	k.Mistake(path, "is an empty list; %s", facts.Of(path).Hint)

@@ -27,7 +27,8 @@ var required = []string{"siderolabs/iscsi-tools", "siderolabs/util-linux-tools"}
 
 // Forms that more than one field has.
 var (
-	label       = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`) // a DNS label, RFC 1123
+	hostForm    = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`) // of a Proxmox node, whose name may have capitals
+	label       = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)          // a DNS label, RFC 1123
 	versionForm = regexp.MustCompile(`^v(\d+\.\d+)\.\d+$`)
 	volumeName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,32}[a-z0-9])?$`) // siderolabs/talos, UserVolumeConfig: 34 characters
 	urlForm     = regexp.MustCompile(`^https?://[^@]+$`)
@@ -47,7 +48,7 @@ var facts = strictyaml.Facts{
 	"proxmox.fingerprint":  {Form: regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$`), Optional: true},
 	"proxmox.insecure":     {Default: false},
 	"proxmox.template":     {Least: firstID, Most: lastID, Optional: true},
-	"proxmox.templateHost": {Form: label, Optional: true},
+	"proxmox.templateHost": {Form: hostForm, Optional: true},
 	"proxmox.templates":    {Optional: true},
 	"proxmox.templates[]":  {Least: firstID, Most: lastID},
 	"proxmox.linkedClones": {Default: false},
@@ -73,7 +74,7 @@ var facts = strictyaml.Facts{
 	"nodes[].name":           {Form: label},
 	"nodes[].role":           {Words: []string{RoleControlPlane, RoleWorker}, Hint: "write controlplane or worker"},
 	"nodes[].vmID":           {Least: firstID, Most: lastID, Hint: "write a free id of the range vmIDs"},
-	"nodes[].host":           {Form: label, Hint: "write the name of the Proxmox node"},
+	"nodes[].host":           {Form: hostForm, Hint: "write the name of the Proxmox node"},
 	"nodes[].installDisk":    {Form: regexp.MustCompile(`^/dev/[^\s]*[^\s/]$`), Hint: "write the disk that Talos is installed to, such as /dev/nvme0n1; talosctl get disks --insecure --nodes ADDRESS lists them"},
 	"nodes[].mac":            {Form: regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`), Optional: true},
 	"nodes[].cores":          {Least: minima[RoleWorker].cores},

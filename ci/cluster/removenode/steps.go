@@ -148,10 +148,13 @@ func (l *leaving) removeVM(ctx context.Context) error {
 	if !inState {
 		return nil
 	}
-	if _, err := l.cluster.OwnMachines(ctx, l.access); err != nil {
-		return err
-	}
-	if err := l.cluster.ApplyNode(ctx, l.record, l.access, run.OneNode{Name: l.Node, ID: vm.ID}); err != nil {
+	err := run.Patiently(ctx, func(bool) error {
+		if _, err := l.cluster.OwnMachines(ctx, l.access); err != nil {
+			return err
+		}
+		return l.cluster.ApplyNode(ctx, l.record, l.access, run.OneNode{Name: l.Node, ID: vm.ID})
+	})
+	if err != nil {
 		return err
 	}
 	if !l.made() {

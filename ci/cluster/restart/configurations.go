@@ -14,7 +14,7 @@ import (
 
 // Configurations gives the nodes that are there the machine configuration that the description makes by now, one after the other, and restarts
 // those that it takes a restart of. Before each the cluster has to be well. known are the VMs in the layer's state. Where the API does not answer,
-// nothing is done: the layer platform configures machines that no cluster stands on yet.
+// nothing is done: the layer platform configures machines that no cluster stands on yet, and those of one whose API the change may mend.
 func Configurations(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs) error {
 	described, err := cluster.Machines(access)
 	if err != nil {
@@ -29,9 +29,9 @@ func Configurations(ctx context.Context, cluster *run.Cluster, record *run.Recor
 	if err != nil {
 		return err
 	}
-	nodes, err := r.nodes(ctx)
-	if err != nil {
-		return ctx.Err()
+	nodes, err := r.nodesOf(ctx, described)
+	if nodes == nil {
+		return err
 	}
 	present := cluster.Present(known)
 	if r.machines, err = present.Machines(access); err != nil {
@@ -44,6 +44,25 @@ func Configurations(ctx context.Context, cluster *run.Cluster, record *run.Recor
 		}
 	}
 	return nil
+}
+
+// nodesOf are the Nodes of Kubernetes, nil where the API does not answer. That of a cluster which stands, as etcd tells, may only be away for a moment.
+func (r *rolling) nodesOf(ctx context.Context, machines *talos.Access) (*corev1.NodeList, error) {
+	nodes, err := r.nodes(ctx)
+	if err == nil {
+		return nodes, nil
+	}
+	if quorum, err := machines.EtcdQuorum(ctx); err != nil || len(quorum.Members) == 0 {
+		return nil, ctx.Err()
+	}
+	err = r.kube.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) (err error) {
+		nodes, err = r.nodes(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	return nodes, nil
 }
 
 // turn is a change, and whether the node that it is for has to be well before.

@@ -52,6 +52,7 @@ resource "kubectl_manifest" "class" {
   server_side_apply = true
   validate_schema   = false
   force_conflicts   = true
+  force_new         = true # a class's parameters cannot be changed; its volumes do not go with it
 
   yaml_body = yamlencode({
     apiVersion = "storage.k8s.io/v1"
