@@ -11,7 +11,7 @@ ready := eval "$$($(castle) setup --cache=$(cache))"
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
 
 # Where Go is missing, the program comes out of the module itself. The first time, Go says of hundreds of modules that it
 # downloads them, which hides what else it may say.

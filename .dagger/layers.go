@@ -29,8 +29,8 @@ func repositorysLayers(ctx context.Context, repository *dagger.Directory) (*dagg
 		return nil, err
 	}
 	if named.Layers == "" {
-		return nil, errors.New("this repository has no layers of its own, and uses those of castle, whose downloads are pinned: " +
-			"to change them, write them out first with dagger call eject export --path layers")
+		return nil, errors.New("this repository has no layers of its own, and uses those of castle with what castle pins of them: " +
+			"to pin more, or to change them, write them out first with dagger call eject export --path layers")
 	}
 	return repository.Directory(named.Layers), nil
 }

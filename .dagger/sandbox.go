@@ -101,8 +101,8 @@ func (d *described) world(ctx context.Context) (*dagger.Service, error) {
 
 // Sandbox is a sandbox's world, as create left it, kept up for a look:
 //
-//	dagger call sandbox up --ports 3128:3128
 //	dagger call kubeconfig --cluster sandbox plaintext > kubeconfig
+//	dagger call sandbox up --ports 3128:3128
 //	HTTPS_PROXY=http://localhost:3128 kubectl --kubeconfig kubeconfig get pods -A
 //
 // +cache="never"
