@@ -56,3 +56,13 @@ func TestATaskThatEndedWithWarningsHasDoneItsWork(t *testing.T) {
 		server.Close()
 	}
 }
+
+// Whose token lacks Sys.Audit is shown no task, and must not take a clone under way for one that nobody works on.
+func TestAVMMayBeWorkedOnWhereNoTasksAreSeen(t *testing.T) {
+	for privilege, busy := range map[string]bool{"Sys.Audit": false, "VM.Audit": true} {
+		h := hostSeenBy(t, map[string][]string{"/": {privilege, "VM.Allocate"}}, guest(421, "blue-cp-1", "blue").VM)
+		if got, err := h.busy(t.Context(), 421); err != nil || got != busy {
+			t.Errorf("with %s: %t, %v", privilege, got, err)
+		}
+	}
+}
