@@ -17,6 +17,7 @@ import (
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/run"
+	"tazlab.net/castle/ci/cluster/talos"
 )
 
 // Plan is what create would change.
@@ -84,7 +85,10 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 		results[layers.OfFolder(unit.Name).Name] = unit.Result
 	}
 	made := &Plan{Cluster: cluster.Description.Name}
-	if made.Machines, err = machines(ctx, cluster, access); err != nil {
+	made.Machines, err = machines(ctx, cluster, access)
+	if lasting := (*talos.LastingError)(nil); errors.As(err, &lasting) {
+		made.Refused = append(made.Refused, strings.Split(err.Error(), "\n")...)
+	} else if err != nil {
 		return nil, err
 	}
 	unwanted, err := cluster.Unwanted(ctx, access)

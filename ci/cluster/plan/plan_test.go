@@ -238,3 +238,18 @@ func TestWhatCreateRefusesIsToldWithTheWay(t *testing.T) {
 		t.Errorf("more is refused:\n%s", text)
 	}
 }
+
+// A machine that castle does not make is a record, and no VM.
+func TestWhatCreateRefusesOfMachinesThatAreThereIsToldAsWell(t *testing.T) {
+	plan := LayerPlan{Layer: "platform"}
+	err := plan.read(strings.NewReader(`{"type":"planned_change","change":{"resource":{"addr":"x","resource_type":"terraform_data","resource_name":"node","resource_key":"metal-worker-3"},"action":"delete"}}
+{"type":"planned_change","change":{"resource":{"addr":"y","resource_type":"terraform_data","resource_name":"other","resource_key":"another"},"action":"delete"}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := plan.machines.Refused(&description.Cluster{Name: "metal", Platform: description.PlatformTalos}, nil, nil)
+	if refused == nil || !strings.Contains(refused.Error(), "cluster.yaml does not list metal-worker-3 any more") || strings.Contains(refused.Error(), "list another") {
+		t.Errorf("refused: %v", refused)
+	}
+}

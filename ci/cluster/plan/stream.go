@@ -19,6 +19,7 @@ type message struct {
 		Resource struct {
 			Address string `json:"addr"`
 			Type    string `json:"resource_type"`
+			Name    string `json:"resource_name"`
 			Key     any    `json:"resource_key"`
 		} `json:"resource"`
 		Action string `json:"action"`
@@ -80,7 +81,7 @@ func (p *LayerPlan) read(stream io.Reader) error {
 		switch line.Type {
 		case plannedChange:
 			resources = resources || line.Change.Action != unchanged
-			if line.Change.Resource.Type == state.VMType {
+			if state.IsMachine(line.Change.Resource.Type, line.Change.Resource.Name) {
 				p.note(fmt.Sprint(line.Change.Resource.Key), line.Change.Action, line.Change.Reason)
 			}
 			if words := wording(line.Change.Action, line.Change.Reason); words != "" {
