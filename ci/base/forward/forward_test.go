@@ -6,25 +6,19 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/base/porttest"
 )
 
 // freeAddress is a loopback address nobody listens on, under the given host.
 func freeAddress(t *testing.T, host string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return net.JoinHostPort(host, port)
+	return net.JoinHostPort(host, strconv.Itoa(porttest.Free(t, "127.0.0.1")))
 }
 
 // target serves every connection with handle and returns its address.

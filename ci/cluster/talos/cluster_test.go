@@ -22,6 +22,7 @@ import (
 	sidero "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 
+	"tazlab.net/castle/ci/base/porttest"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
@@ -84,7 +85,7 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 		}
 		c.Nodes = append(c.Nodes, node)
 	}
-	w := &world{t: t, cluster: c, profile: p, state: filepath.Join(t.TempDir(), "talos.json"), port: freePort(t, c.Nodes[0].Address),
+	w := &world{t: t, cluster: c, profile: p, state: filepath.Join(t.TempDir(), "talos.json"), port: uint16(porttest.Free(t, c.Nodes[0].Address.String())),
 		route: func(a netip.Addr) netip.Addr { return a }, up: map[string]bool{}, nodes: map[string]bool{}, local: map[string][]string{}}
 	w.use(commonSecrets())
 	w.open()
@@ -382,16 +383,6 @@ func apiServer(t *testing.T, authority *sidero.PEMEncodedCertificateAndKey, addr
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
-}
-
-func freePort(t *testing.T, address netip.Addr) uint16 {
-	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(address.String(), "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).AddrPort().Port()
 }
 
 func homelab(t *testing.T, scale float64, faults ...string) profile.Profile {

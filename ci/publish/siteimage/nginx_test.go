@@ -20,6 +20,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"tazlab.net/castle/ci/base/filetest"
+	"tazlab.net/castle/ci/base/porttest"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -85,7 +86,7 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(scratch, 0), os.Chmod(scratch, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	n := &nginx{port: freePort(t)}
+	n := &nginx{port: porttest.Free(t, "127.0.0.1")}
 	n.url = fmt.Sprintf("http://127.0.0.1:%d", n.port)
 	options := newOptions(t, filetest.New(t, o.files))
 	options.Port = n.port
@@ -181,16 +182,6 @@ func (n *nginx) run(t *testing.T, command *exec.Cmd) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // unpack writes our layers' files with their modes and times.
@@ -456,7 +447,7 @@ func TestNginxRunsFromTheImagesOwnPathsWithNothingToWriteToButShm(t *testing.T) 
 	for _, user := range []int{0, 65532} {
 		dir := t.TempDir()
 		o := newOptions(t, filetest.New(t, smallSite()))
-		o.Port = freePort(t)
+		o.Port = porttest.Free(t, "127.0.0.1")
 		image, report := mustBuild(t, o)
 		unpack(t, image, report, dir)
 		command := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-euc", `

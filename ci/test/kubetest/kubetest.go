@@ -14,11 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +26,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"tazlab.net/castle/ci/base/porttest"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -92,11 +93,11 @@ func launch(t testing.TB, folder string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port := strconv.Itoa(porttest.Free(t, "127.0.0.1"))
 	s := &Server{Host: "https://127.0.0.1:" + port, t: t, processes: &processes{
-		folder: folder, pki: pki, port: port, etcd: "http://127.0.0.1:" + freePort(t),
+		folder: folder, pki: pki, port: port, etcd: "http://127.0.0.1:" + strconv.Itoa(porttest.Free(t, "127.0.0.1")),
 	}}
-	peer := "http://127.0.0.1:" + freePort(t)
+	peer := "http://127.0.0.1:" + strconv.Itoa(porttest.Free(t, "127.0.0.1"))
 	s.store = start(t, folder, programs["etcd"],
 		"--data-dir="+filepath.Join(folder, "etcd"),
 		"--listen-client-urls="+s.etcd, "--advertise-client-urls="+s.etcd,
@@ -244,20 +245,6 @@ func (p *processes) waitReady() error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // process is a running program.

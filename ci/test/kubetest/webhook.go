@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tazlab.net/castle/ci/base/porttest"
 )
 
 // Webhook is an admission webhook on loopback that is registered with the API server, and that serves when told to.
@@ -27,7 +30,7 @@ var webhookConfigurations = schema.GroupVersionResource{Group: "admissionregistr
 // gives the reason to refuse an object, or nothing.
 func (s *Server) Register(name string, resource schema.GroupVersionResource, refuse func(*unstructured.Unstructured) string) *Webhook {
 	s.t.Helper()
-	w := &Webhook{server: s, address: "127.0.0.1:" + freePort(s.t), refuse: refuse}
+	w := &Webhook{server: s, address: "127.0.0.1:" + strconv.Itoa(porttest.Free(s.t, "127.0.0.1")), refuse: refuse}
 	s.Put(webhookConfigurations, fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration

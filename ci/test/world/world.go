@@ -6,20 +6,17 @@ import (
 	"tazlab.net/castle/ci/base/registry/registrytest"
 
 	"crypto/rand"
-	"errors"
 	"fmt"
-	random "math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/base/porttest"
 	"tazlab.net/castle/ci/base/registry"
 )
 
@@ -87,7 +84,8 @@ spec:
 
 func serve(t *testing.T, handler http.Handler) string {
 	t.Helper()
-	server := &httptest.Server{Listener: listen(t), Config: &http.Server{Handler: handler}}
+	// In a container of its engine, Dagger has a listener at a port that the kernel gave away, and what is forwarded from the same one cannot be.
+	server := &httptest.Server{Listener: porttest.Listen(t, "127.0.0.1"), Config: &http.Server{Handler: handler}}
 	server.Start()
 	t.Cleanup(server.Close)
 	return strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)
@@ -182,20 +180,4 @@ func Git(t *testing.T, dir string, args ...string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(out)
-}
-
-// listen listens at a port that no kernel gives away by itself. In a container of its engine, Dagger has a listener at one of those, and where it is
-// the same as this one, what is forwarded from there cannot be.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	const first, after = 20000, 32768 // Linux begins there: net.ipv4.ip_local_port_range
-	for {
-		listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", first+random.N(after-first)))
-		switch {
-		case err == nil:
-			return listener
-		case !errors.Is(err, syscall.EADDRINUSE):
-			t.Fatal(err)
-		}
-	}
 }

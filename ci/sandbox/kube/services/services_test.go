@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"tazlab.net/castle/ci/base/porttest"
 )
 
 // cluster is a proxy that follows an API server made of nothing but objects.
@@ -95,17 +97,6 @@ func answering(t *testing.T) *net.TCPAddr {
 	return listener.Addr().(*net.TCPAddr)
 }
 
-// freePort is a port that nobody listens on.
-func freePort(t *testing.T) int32 {
-	t.Helper()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return int32(listener.Addr().(*net.TCPAddr).Port)
-}
-
 func service(name, address string, port int32) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps"},
@@ -153,7 +144,7 @@ func (c *cluster) eventually(address string, port int32, want error) {
 
 func TestAServiceAnswersWhileAnEndpointIsReady(t *testing.T) {
 	c := newCluster(t)
-	port, at := freePort(t), answering(t)
+	port, at := int32(porttest.Free(t, "127.0.0.1")), answering(t)
 	c.create(service("web", "127.10.0.1", port), endpoints("web", at, false))
 	c.eventually("127.10.0.1", port, syscall.ECONNREFUSED)
 	slices := c.client.DiscoveryV1().EndpointSlices("apps")
@@ -170,7 +161,7 @@ func TestAServiceAnswersWhileAnEndpointIsReady(t *testing.T) {
 func TestAWebhookRefusesWhileItIsHeldAlthoughItsEndpointIsReady(t *testing.T) {
 	c := newCluster(t)
 	c.hold.Store(true)
-	hook, plain, at := freePort(t), freePort(t), answering(t)
+	hook, plain, at := int32(porttest.Free(t, "127.0.0.1")), int32(porttest.Free(t, "127.0.0.1")), answering(t)
 	_, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "hook"},
 		Webhooks: []admissionv1.ValidatingWebhook{{
@@ -228,7 +219,7 @@ func TestNoServiceIsCarriedWithoutKubeProxy(t *testing.T) {
 		c.pod(metav1.NamespaceSystem, "kube-proxy-1", map[string]string{"k8s-app": "kube-proxy"}, phase)
 	}
 	kubeProxy(corev1.PodPending)
-	port := freePort(t)
+	port := int32(porttest.Free(t, "127.0.0.1"))
 	c.create(service("web", "127.10.0.10", port), endpoints("web", answering(t), true))
 	c.eventually("127.10.0.10", port, syscall.ECONNREFUSED)
 	kubeProxy(corev1.PodRunning)
@@ -240,7 +231,7 @@ func TestNoServiceIsCarriedWithoutKubeProxy(t *testing.T) {
 func TestNobodyAnswersForALoadBalancerWithoutASpeaker(t *testing.T) {
 	c := newCluster(t)
 	c.speaker(corev1.PodPending)
-	port := freePort(t)
+	port := int32(porttest.Free(t, "127.0.0.1"))
 	c.balanced("127.10.0.8", "127.10.0.9", port)
 	c.eventually("127.10.0.8", port, nil)
 	c.eventually("127.10.0.9", port, syscall.ECONNREFUSED)
@@ -251,7 +242,7 @@ func TestNobodyAnswersForALoadBalancerWithoutASpeaker(t *testing.T) {
 func TestTheAddressOfALoadBalancerIsLocalWhileItHasIt(t *testing.T) {
 	c := newCluster(t)
 	c.speaker(corev1.PodRunning)
-	port := freePort(t)
+	port := int32(porttest.Free(t, "127.0.0.1"))
 	c.balanced("127.10.0.4", "127.10.0.5", port)
 	c.eventually("127.10.0.5", port, nil)
 	if err := c.client.CoreV1().Services("apps").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
@@ -276,8 +267,8 @@ func (c *cluster) coreDNS(ready bool) (of *corev1.Service, pods *discoveryv1.End
 
 func TestTheDNSRefusesWithoutAPodOfCoreDNS(t *testing.T) {
 	c := newCluster(t)
-	c.create(service("web", "127.10.0.6", freePort(t)), nil)
-	port := freePort(t)
+	c.create(service("web", "127.10.0.6", int32(porttest.Free(t, "127.0.0.1"))), nil)
+	port := int32(porttest.Free(t, "127.0.0.1"))
 	t.Cleanup(ServeDNS(c.proxy, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)), "cluster.local").Close)
 	_, pods := c.coreDNS(false)
 	ask := func(ready bool, want error) {
@@ -299,10 +290,10 @@ func TestTheDNSRefusesWithoutAPodOfCoreDNS(t *testing.T) {
 
 func TestDNSKnowsServicesAndNothingElse(t *testing.T) {
 	c := newCluster(t)
-	c.create(service("web", "127.10.0.6", freePort(t)), nil)
-	headless := service("db", corev1.ClusterIPNone, freePort(t))
+	c.create(service("web", "127.10.0.6", int32(porttest.Free(t, "127.0.0.1"))), nil)
+	headless := service("db", corev1.ClusterIPNone, int32(porttest.Free(t, "127.0.0.1")))
 	c.create(headless, endpoints("db", &net.TCPAddr{IP: net.IPv4(10, 244, 0, 9), Port: 5432}, true))
-	port := freePort(t)
+	port := int32(porttest.Free(t, "127.0.0.1"))
 	t.Cleanup(ServeDNS(c.proxy, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)), "cluster.local").Close)
 	c.coreDNS(true)
 	c.eventually("127.0.0.1", port, nil)
