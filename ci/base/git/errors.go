@@ -118,10 +118,11 @@ var rules = []rule{
 	// What a server says about a rule of its own comes with "[remote rejected] (pre-receive hook declined)", so first.
 	when(ErrProtectedBranch, `^remote:.*\bGH006\b|^remote:.*\bGH013\b|protected branch hook declined|`+
 		`^remote:.*protected branch|^remote:.*TF402455|^remote:.*Permission denied to update branch`),
+	// The server also says of such a branch that it failed to update the ref, which passes where two pushes meet, so first.
+	when(ErrRefConflict, `'refs/.*' exists; cannot (create|lock)|directory file conflict|refname conflict`),
 	// "fetch first" and "non-fast-forward" are said before anything is sent; the others when two pushes meet in the
 	// server: the loser finds the ref locked, or no longer where it was announced. "shallow update" is said where the
 	// branch was rewritten in between, so that it no longer reaches the commit at which a shallow clone ends.
-	when(ErrRefConflict, `'refs/.*' exists; cannot (create|lock)|directory file conflict|refname conflict`),
 	when(ErrNonFastForward, `^ ! \[(remote )?rejected\].*\((fetch first|non-fast-forward|stale info|`+
 		`cannot lock ref.*|failed to update ref|failed to lock|incorrect old value provided|`+
 		`reference already exists|shallow update not allowed|remote ref updated since checkout)`),

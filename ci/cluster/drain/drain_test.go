@@ -19,7 +19,6 @@ var shared kubetest.Shared
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 var (
-	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
@@ -56,9 +55,9 @@ func TestADrainTakesAllOffThatCanGoAndTellsWhatHoldsTheRest(t *testing.T) {
 		if name == "done" {
 			text = strings.Replace(text, "Running", "Succeeded", 1)
 		}
-		server.Put(pods, text)
+		server.Put(kube.Pods, text)
 	}
-	server.Put(pods, pod("elsewhere", "n2", "ReplicaSet", ""))
+	server.Put(kube.Pods, pod("elsewhere", "n2", "ReplicaSet", ""))
 	server.Put(budgets, `
 metadata: {name: keep, namespace: drain, generation: 1}
 spec: {minAvailable: 1, selector: {matchLabels: {app: held}}}
@@ -83,7 +82,7 @@ status: {observedGeneration: 1, disruptionsAllowed: 0, currentHealthy: 1, desire
 		}
 	}
 	is := func(name string) *unstructured.Unstructured {
-		object, err := server.Client().Resource(pods).Namespace("drain").Get(t.Context(), name, metav1.GetOptions{})
+		object, err := server.Client().Resource(kube.Pods).Namespace("drain").Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return nil
 		}
@@ -107,7 +106,7 @@ status: {observedGeneration: 1, disruptionsAllowed: 0, currentHealthy: 1, desire
 	kubelet := time.AfterFunc(time.Second, func() {
 		now := int64(0)
 		for _, name := range []string{"web", "alone", "done", "held"} {
-			_ = server.Client().Resource(pods).Namespace("drain").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+			_ = server.Client().Resource(kube.Pods).Namespace("drain").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 		}
 	})
 	defer kubelet.Stop()

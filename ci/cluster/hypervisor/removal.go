@@ -102,13 +102,6 @@ func (h *Hypervisor) removalStep(ctx context.Context, vm VM, r removing) (lock s
 // busy tells whether a task of Proxmox's runs on a VM, or may: whose token lacks Sys.Audit is shown none, not even its own (PVE/API2/Cluster.pm of
 // pve-manager 8.4, tasks).
 func (h *Hypervisor) busy(ctx context.Context, id int) (bool, error) {
-	held, err := h.client.Permissions(ctx, &proxmox.PermissionsOptions{Path: "/"})
-	if err != nil {
-		return false, err
-	}
-	if _, sees := held["/"]["Sys.Audit"]; !sees {
-		return true, nil
-	}
 	cluster, err := h.client.Cluster(ctx)
 	if err != nil {
 		return false, err
@@ -117,10 +110,16 @@ func (h *Hypervisor) busy(ctx context.Context, id int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(tasks, func(task *proxmox.Task) bool {
+	works := slices.ContainsFunc(tasks, func(task *proxmox.Task) bool {
 		// A clone is a task of the VM that is copied.
 		return task.EndTime.IsZero() && (task.ID == strconv.Itoa(id) || strings.Contains(task.Type, "clone"))
-	}), nil
+	})
+	if works {
+		return true, nil
+	}
+	held, err := h.client.Permissions(ctx, &proxmox.PermissionsOptions{Path: "/"})
+	_, sees := held["/"]["Sys.Audit"]
+	return !sees, err
 }
 
 // ended starts a task and waits for its end.

@@ -8,18 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/test/kubetest"
 )
 
 var (
-	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	bindings        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
 	roles           = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	sources         = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
-	kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 )
 
 // theirs are the labels and the place of what flux bootstrap applies (fluxcd/flux2 v2.9.5, pkg/manifestgen/install/templates.go).
@@ -30,9 +27,9 @@ func bootstrapped(t *testing.T, server *kubetest.Server) {
 	t.Helper()
 	server.InstallCRDs("flux-source", "gitrepositories")
 	server.InstallCRDs("flux-kustomize", "kustomizations")
-	server.Put(namespaces, "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}")
+	server.Put(kube.Namespaces, "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}")
 	server.Put(serviceAccounts, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: source-controller, "+theirs+"}}")
-	server.Put(services, "{apiVersion: v1, kind: Service, metadata: {name: source-controller, "+theirs+`},
+	server.Put(kube.Services, "{apiVersion: v1, kind: Service, metadata: {name: source-controller, "+theirs+`},
 		spec: {selector: {app: source-controller}, ports: [{name: http, port: 80, protocol: TCP, targetPort: http}]}}`)
 	server.Put(bindings, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: cluster-reconciler-flux-system},
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
@@ -40,7 +37,7 @@ func bootstrapped(t *testing.T, server *kubetest.Server) {
 	server.Put(kube.Deployments, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: source-controller, "+theirs+`},
 		spec: {selector: {matchLabels: {app: source-controller}}, template: {metadata: {labels: {app: source-controller}},
 		spec: {containers: [{name: manager, image: "ghcr.io/fluxcd/source-controller:v1.9.4", args: [--watch-all-namespaces]}]}}}}`)
-	server.Put(sources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system},
+	server.Put(flux.GitRepositories, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system},
 		spec: {interval: 1m0s, url: "ssh://git@git.example.org/old", ref: {branch: old}, secretRef: {name: flux-system}}}`)
 }
 
@@ -66,10 +63,10 @@ func fluxCommandsFindIt(t *testing.T, server *kubetest.Server) {
 	}{
 		{kube.Deployments, []string{"helm-controller", "kustomize-controller", "notification-controller", "source-controller"}},
 		{serviceAccounts, []string{"helm-controller", "kustomize-controller", "notification-controller", "source-controller"}},
-		{services, []string{"notification-controller", "source-controller", "webhook-receiver"}},
+		{kube.Services, []string{"notification-controller", "source-controller", "webhook-receiver"}},
 		{roles, []string{"crd-controller-flux-system", "flux-edit-flux-system", "flux-view-flux-system"}},
 		{bindings, []string{"cluster-reconciler-flux-system", "crd-controller-flux-system"}},
-		{namespaces, []string{"flux-system"}},
+		{kube.Namespaces, []string{"flux-system"}},
 	} {
 		names, items := list(test.resource, instance)
 		if !slices.Equal(names, test.want) {
@@ -92,14 +89,14 @@ func fluxCommandsFindIt(t *testing.T, server *kubetest.Server) {
 		}
 	}
 
-	for _, resource := range []schema.GroupVersionResource{sources, kustomizations} {
+	for _, resource := range []schema.GroupVersionResource{flux.GitRepositories, flux.Kustomizations} {
 		names, items := list(resource, "")
 		if !slices.Equal(names, []string{"flux-system"}) {
 			t.Errorf("%s: %v", resource.Resource, names)
 		}
 		staysWhenFluxPrunes(t, items)
 	}
-	_, all := list(sources, "")
+	_, all := list(flux.GitRepositories, "")
 	if branch, _, _ := unstructured.NestedString(all[0].Object, "spec", "ref", "branch"); branch == "old" {
 		t.Error("the source is still what was there before")
 	}

@@ -57,18 +57,23 @@ spec:
 `)
 }
 
+// eventually waits for what comes by itself.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
 // put makes an object once its kind is served.
 func put(t *testing.T, server *kubetest.Server, kind schema.GroupVersionResource, manifest string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	eventually(t, kind.Resource+" are served", func() bool {
 		_, err := server.Client().Resource(kind).List(t.Context(), metav1.ListOptions{})
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	})
 	server.Put(kind, manifest)
 }
 
@@ -251,11 +256,7 @@ status: {phase: Released}
 	if err := server.Client().Resource(kube.Volumes).Delete(t.Context(), "db", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); there(t, server, kube.Volumes, "", "db"); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the volume does not go")
-		}
-	}
+	eventually(t, "the volume is gone", func() bool { return !there(t, server, kube.Volumes, "", "db") })
 	told := ""
 	err = cluster.While(t.Context(), 4*time.Second, func(ctx context.Context) error {
 		_, err := cluster.RemoveVolumes(ctx, func(seen string) { told = seen })

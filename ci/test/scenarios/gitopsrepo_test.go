@@ -77,7 +77,7 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 	w.castle("create").succeeds()
 
 	k := w.kubernetes(w.unsealed("kubeconfig"))
-	list, err := k.dynamic.Resource(kustomizations).Namespace("flux-system").List(t.Context(), metav1.ListOptions{})
+	list, err := k.dynamic.Resource(flux.Kustomizations).Namespace("flux-system").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 10 {
 		t.Errorf("%d Kustomizations, %v", len(list.Items), err)
 	}
@@ -118,7 +118,7 @@ func TestARenderedRepositoryLivesOnSOPSAlone(t *testing.T) {
 	before := w.follows(gitopsrepo.Options{})
 	w.castle("create").succeeds()
 	k := w.kubernetes(w.unsealed("kubeconfig"))
-	k.get(kustomizations, "flux-system", "dagger")
+	k.get(flux.Kustomizations, "flux-system", "dagger")
 
 	after := w.renders(gitopsrepo.Options{Without: []string{gitopsrepo.Dagger}})
 	const list = "secrets/sandbox/kustomization.yaml"

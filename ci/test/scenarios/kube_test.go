@@ -22,13 +22,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"tazlab.net/castle/ci/cluster/flux"
 )
 
-var (
-	gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
-	kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
-	addressPools    = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}
-)
+var addressPools = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}
 
 // kube is the cluster's API, as the kubeconfig that castle gives opens it.
 type kube struct {
@@ -162,14 +160,14 @@ func (k kube) follows(commit, tag string) {
 	k.world.t.Helper()
 	revision := k.world.cluster.GitOps.Branch + "@sha1:" + commit
 	k.world.until(3*time.Minute, "Flux is at "+revision+" and the blog at "+tag, func() (string, bool) {
-		source, err := k.dynamic.Resource(gitRepositories).Namespace("flux-system").Get(context.Background(), "flux-system", metav1.GetOptions{})
+		source, err := k.dynamic.Resource(flux.GitRepositories).Namespace("flux-system").Get(context.Background(), "flux-system", metav1.GetOptions{})
 		if err != nil {
 			return err.Error(), false
 		}
 		if at, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision"); at != revision {
 			return "GitRepository at " + at, false
 		}
-		list, err := k.dynamic.Resource(kustomizations).List(context.Background(), metav1.ListOptions{})
+		list, err := k.dynamic.Resource(flux.Kustomizations).List(context.Background(), metav1.ListOptions{})
 		if err != nil {
 			return err.Error(), false
 		}
@@ -200,7 +198,7 @@ func (k kube) follows(commit, tag string) {
 func (k kube) reconcile() {
 	k.world.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, time.Now().Format(time.RFC3339Nano))
-	if _, err := k.dynamic.Resource(gitRepositories).Namespace("flux-system").Patch(context.Background(), "flux-system", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := k.dynamic.Resource(flux.GitRepositories).Namespace("flux-system").Patch(context.Background(), "flux-system", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		k.world.t.Fatal(err)
 	}
 }
