@@ -29,7 +29,8 @@ var Rules = []Rule{
 	{"version", version},
 	{"triggers", triggers},
 	{"secrets", secrets},
-	{"runner", runner},
+	{"unreviewed", unreviewed},
+	{"source", source},
 	{"pipefail", pipefail},
 	{"images", images},
 	{"caches", caches},
@@ -51,6 +52,7 @@ func (f *File) Check() []string {
 var (
 	byCommit = regexp.MustCompile(`^[^@\s]+@[0-9a-f]{40}$`)
 	release  = regexp.MustCompile(`^#\s*v\d+(\.\d+)*`)
+	newest   = regexp.MustCompile(`@latest\b|\b(curl|wget)\b[^\n]*\|\s*(sudo\s+)?(ba|z)?sh\b`)
 	byDigest = regexp.MustCompile(`^docker://.+@sha256:[0-9a-f]{64}$`)
 )
 
@@ -70,6 +72,9 @@ func pinned(f *File, tell func(*yaml.Node, string, ...any)) {
 	}
 	for _, step := range f.allSteps() {
 		check(get(step, "uses"))
+		if script := get(step, "run"); script != nil && newest.MatchString(script.Value) {
+			tell(script, "what is run here can become another program: name its version, and compare what was downloaded with a digest")
+		}
 	}
 	for _, job := range f.jobs() {
 		check(get(job.node, "uses"))
@@ -137,38 +142,106 @@ func timeout(f *File, tell func(*yaml.Node, string, ...any)) {
 // mutating are the module's functions that change something outside of the call.
 var mutating = []string{
 	"publish-blog", "publish", "rollback-blog", "rollback", "create", "destroy", "nuclear-wipe", "remove-node", "drill", "sandbox-reset", "gitops-repo-push",
-	"state-unlock", "state-restore", "state-import", "state-migrate", "secrets-rotate-age",
+	"state-unlock", "state-restore", "state-import", "state-migrate", "secrets-rotate-age", "release",
+}
+
+// publishing is castle's workflow that a job calls as a whole.
+const publishing = "/.github/workflows/publish-blog.yaml"
+
+// changes says what a job changes outside of itself, and where; nothing, where it only looks.
+func changes(job *yaml.Node) (at *yaml.Node, what string) {
+	if uses := get(job, "uses"); uses != nil {
+		if workflow, _, _ := strings.Cut(uses.Value, "@"); strings.HasSuffix(workflow, publishing) {
+			return uses, "publish-blog"
+		}
+	}
+	for _, step := range steps(job) {
+		script := get(step, "run")
+		if script == nil {
+			continue
+		}
+		found, err := calls.InScript([]byte(script.Value))
+		if err != nil {
+			continue // actionlint's and the call test's business
+		}
+		for _, call := range found {
+			if i := slices.IndexFunc(call.Words, func(word string) bool { return slices.Contains(mutating, word) }); i >= 0 {
+				return script, call.Words[i]
+			}
+		}
+	}
+	return nil, ""
+}
+
+// groups are the concurrency groups that a job is in: its own and the workflow's.
+func (f *File) groups(job *yaml.Node) []*yaml.Node {
+	return slices.DeleteFunc([]*yaml.Node{get(job, "concurrency"), get(f.root, "concurrency")}, func(n *yaml.Node) bool { return n == nil })
+}
+
+// groupName is a group's name up to its first expression: what its runs share whatever the values are.
+func groupName(group *yaml.Node) string {
+	name := group.Value
+	if named := text(group, "group"); named != "" {
+		name = named
+	}
+	name, _, _ = strings.Cut(name, "${{")
+	return name
 }
 
 // Two runs at once would be refused by castle's own locks; they wait here. One that is cancelled stops in the middle.
 func concurrency(f *File, tell func(*yaml.Node, string, ...any)) {
 	for _, job := range f.jobs() {
-		for _, step := range steps(job.node) {
-			script := get(step, "run")
-			if script == nil {
-				continue
+		at, what := changes(job.node)
+		if at == nil {
+			continue
+		}
+		groups := f.groups(job.node)
+		if len(groups) == 0 && get(job.node, "uses") == nil { // a workflow that is called has its own
+			tell(at, "%s changes something, and job %s may run twice at once: give it a concurrency group", what, job.key.Value)
+		}
+		for _, group := range groups {
+			if cancel := text(group, "cancel-in-progress"); cancel != "" && cancel != "false" {
+				tell(group, "%s changes something, and would be stopped in the middle: write cancel-in-progress: false", what)
 			}
-			found, err := calls.InScript([]byte(script.Value))
-			if err != nil {
-				continue // actionlint's and the call test's business
-			}
-			for _, call := range found {
-				i := slices.IndexFunc(call.Words, func(word string) bool { return slices.Contains(mutating, word) })
-				if i < 0 {
-					continue
-				}
-				groups := slices.DeleteFunc([]*yaml.Node{get(job.node, "concurrency"), get(f.root, "concurrency")}, func(n *yaml.Node) bool { return n == nil })
-				if len(groups) == 0 {
-					tell(script, "%s changes something, and job %s may run twice at once: give it a concurrency group", call.Words[i], job.key.Value)
-				}
-				for _, group := range groups {
-					if cancel := text(group, "cancel-in-progress"); cancel != "" && cancel != "false" {
-						tell(group, "%s changes something, and would be stopped in the middle: write cancel-in-progress: false", call.Words[i])
-					}
+		}
+	}
+	for _, mistake := range Shared([]*File{f}) {
+		tell(mistake.At, "%s", mistake.Text)
+	}
+}
+
+// Mistake is one that is found between several files.
+type Mistake struct {
+	File *File
+	At   *yaml.Node
+	Text string
+}
+
+// Shared are the jobs that only look and are in the group of one that changes something, in one repository's files: of the runs that wait
+// in a group GitHub keeps the newest, so a look would take the place of a destroy.
+func Shared(files []*File) (found []Mistake) {
+	changing := map[string]string{}
+	each := func(do func(f *File, group *yaml.Node, what string)) {
+		for _, f := range files {
+			for _, job := range f.jobs() {
+				_, what := changes(job.node)
+				for _, group := range f.groups(job.node) {
+					do(f, group, what)
 				}
 			}
 		}
 	}
+	each(func(_ *File, group *yaml.Node, what string) {
+		if what != "" {
+			changing[groupName(group)] = what
+		}
+	})
+	each(func(f *File, group *yaml.Node, what string) {
+		if other := changing[groupName(group)]; what == "" && other != "" {
+			found = append(found, Mistake{f, group, fmt.Sprintf("a run that only looks would take the place of a %s that waits in this group: give it a group of its own", other)})
+		}
+	})
+	return found
 }
 
 var versioned = regexp.MustCompile(`^v?\d+\.\d+\.\d+`)
@@ -201,11 +274,6 @@ func version(f *File, tell func(*yaml.Node, string, ...any)) {
 		}
 	}
 	walk(f.root)
-	for _, step := range f.allSteps() {
-		if script := get(step, "run"); script != nil && strings.Contains(script.Value, "dagger/install.sh") {
-			tell(script, "the CLI comes unverified, in whatever version: use castle's action .github/actions/dagger")
-		}
-	}
 }
 
 // These run with the repository's secrets on what somebody else wrote.
@@ -217,11 +285,13 @@ func triggers(f *File, tell func(*yaml.Node, string, ...any)) {
 	}
 }
 
+var holdsSecret = regexp.MustCompile(`\$\{\{[^}]*\b(secrets\.|github\.token\b)`)
+
 // Each step gets the secrets that it needs, and no other.
 func secrets(f *File, tell func(*yaml.Node, string, ...any)) {
 	environment := func(of *yaml.Node, who string) {
 		for _, variable := range pairs(get(of, "env")) {
-			if strings.Contains(variable.node.Value, "secrets.") {
+			if holdsSecret.MatchString(variable.node.Value) {
 				tell(variable.node, "every step of %s gets %s: write it into the env of the step that needs it", who, variable.key.Value)
 			}
 		}
@@ -233,30 +303,6 @@ func secrets(f *File, tell func(*yaml.Node, string, ...any)) {
 			tell(given, "job %s hands over all secrets: name those that the called workflow needs", job.key.Value)
 		}
 	}
-}
-
-const ownBranch = "github.event.pull_request.head.repo.full_name == github.repository"
-
-// Anybody can open a pull request, and what it changes runs there.
-func runner(f *File, tell func(*yaml.Node, string, ...any)) {
-	for _, job := range f.jobs() {
-		on := get(job.node, "runs-on")
-		if on == nil || !f.on("pull_request") {
-			continue
-		}
-		labels := append([]string{on.Value}, values(on)...)
-		if slices.Contains(labels, "self-hosted") && !strings.Contains(text(job.node, "if"), ownBranch) {
-			tell(on, "a pull request from anybody would run on your own runner: write if: %s", ownBranch)
-		}
-	}
-}
-
-func values(list *yaml.Node) []string {
-	var all []string
-	for _, node := range list.Content {
-		all = append(all, node.Value)
-	}
-	return all
 }
 
 // GitHub's default shell takes a pipe's last command for the result; with shell: bash it is the first one that failed.

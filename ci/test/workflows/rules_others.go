@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -36,31 +37,41 @@ func images(f *File, tell func(*yaml.Node, string, ...any)) {
 var caching = map[string]string{"actions/cache": "", "actions/cache/restore": "", "actions/setup-go": "cache", "docker/build-push-action": "cache-from",
 	"dagger/dagger-for-github": "cloud-token"}
 
-// Whoever can run a workflow on the default branch can leave something in a cache, which a release would then be made of.
+// Whoever can run a workflow on the default branch can leave something in a cache, which a release would then be made of, or which would
+// run beside secrets.
 func caches(f *File, tell func(*yaml.Node, string, ...any)) {
-	tags := get(get(get(f.root, "on"), "push"), "tags") != nil
-	if !tags && !f.on("release") {
-		return
-	}
-	for _, step := range f.allSteps() {
-		uses := get(step, "uses")
-		if uses == nil {
+	releases := f.on("release") || get(get(get(f.root, "on"), "push"), "tags") != nil
+	for _, job := range f.jobs() {
+		what := "a job with secrets runs"
+		switch {
+		case releases:
+			what = "a release is made here, of"
+		case get(job.node, "environment") == nil && !slices.ContainsFunc(scalars(job.node), func(node *yaml.Node) bool { return givenSecret.MatchString(node.Value) }):
 			continue
 		}
-		name, _, _ := strings.Cut(uses.Value, "@")
-		input, known := caching[name]
-		if !known {
-			continue
-		}
-		value := text(step, "with", input)
-		restores := input == "" || value != "" && value != "false"
-		if name == "actions/setup-go" { // by default
-			restores = value != "false"
-		}
-		if restores {
-			tell(uses, "a release is made here, of what %s finds in a cache: do without", name)
+		for _, step := range steps(job.node) {
+			if uses := get(step, "uses"); uses != nil && restores(step) {
+				name, _, _ := strings.Cut(uses.Value, "@")
+				tell(uses, "%s what %s finds in a cache: do without", what, name)
+			}
 		}
 	}
+}
+
+// restores says whether a step restores a cache.
+func restores(step *yaml.Node) bool {
+	name, _, _ := strings.Cut(text(step, "uses"), "@")
+	input, known := caching[name]
+	value := text(step, "with", input)
+	switch {
+	case !known:
+		return false
+	case input == "":
+		return true
+	case name == "actions/setup-go": // by default
+		return value != "false"
+	}
+	return value != "" && value != "false"
 }
 
 var (

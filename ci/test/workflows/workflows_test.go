@@ -18,6 +18,7 @@ var roots = []string{".github", "examples"}
 
 func TestEveryWorkflowKeepsTheRules(t *testing.T) {
 	checked := map[string]int{}
+	together := map[string][]*File{} // by the repository that they are of
 	for _, name := range files(t) {
 		f, err := Read(name, engineVersion(t))
 		if err != nil {
@@ -25,9 +26,16 @@ func TestEveryWorkflowKeepsTheRules(t *testing.T) {
 			continue
 		}
 		f.Name, _ = filepath.Rel(repository, name)
+		of, _, _ := strings.Cut(filepath.ToSlash(f.Name), ".github/")
+		together[of] = append(together[of], f)
 		checked[strings.Split(filepath.ToSlash(f.Name), "/")[0]]++
 		for _, mistake := range f.Check() {
 			t.Error(mistake)
+		}
+	}
+	for _, files := range together {
+		for _, mistake := range Shared(files) {
+			t.Errorf("%s:%d: concurrency: %s", mistake.File.Name, mistake.At.Line, mistake.Text)
 		}
 	}
 	if checked[".github"] < 3 || len(checked) < len(roots) {
