@@ -80,7 +80,8 @@ func (k *checker) inside(field, value, example string) bool {
 }
 
 func (k *checker) secrets() {
-	k.files()
+	k.files("secrets.sops", k.c.Secrets.SOPS)
+	k.files("secrets.plan", k.c.Secrets.Plan)
 	i := k.c.Secrets.Infisical
 	// The proving ground's Infisical has no certificate; a real one would receive the client's secret in clear.
 	if u := k.web("secrets.infisical.url", i.URL, k.c.Platform == PlatformSandbox); u != nil && strings.HasSuffix(u.Path, "/api") {
@@ -94,15 +95,15 @@ func (k *checker) secrets() {
 	}
 }
 
-// files checks the names of the SOPS files, and that none of them is in clear.
-func (k *checker) files() {
-	if k.Has("secrets.sops") && len(k.c.Secrets.SOPS) == 0 {
-		k.empty("secrets.sops")
+// files checks the names of the SOPS files in a field, and that none of them is in clear.
+func (k *checker) files(field string, names []string) {
+	if k.Has(field) && len(names) == 0 {
+		k.empty(field)
 	}
 	seen := map[string]bool{}
-	for i, name := range k.c.Secrets.SOPS {
-		at := "secrets.sops" // where it is not a list
-		if item := fmt.Sprintf("secrets.sops[%d]", i); len(k.c.Secrets.SOPS) > 1 || k.Has(item) || k.Broken(item) {
+	for i, name := range names {
+		at := field // where it is not a list
+		if item := fmt.Sprintf("%s[%d]", field, i); len(names) > 1 || k.Has(item) || k.Broken(item) {
 			at = item
 		}
 		k.inside(at, name, "secrets.sops.yaml")

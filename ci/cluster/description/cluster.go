@@ -269,8 +269,18 @@ type Secrets struct {
 	// SOPS files beside this description, one or a list. With Infisical they hold what everything else is reached by, without it all
 	// secrets, the cluster's PKI (TALOS_SECRETS) among them.
 	SOPS []string `json:"sops"`
+	// SOPS files that plan reads instead, one or a list. They hold identities that may only read, and are also encrypted to the key that
+	// plans in CI, which then opens nothing else.
+	Plan []string `json:"plan,omitempty"`
 	// Infisical project with the cluster's other secrets, or none where the SOPS files hold them all.
 	Infisical Infisical `json:"infisical"`
+}
+
+// ForPlanning has the secrets come from the files for planning, where there are any.
+func (s *Secrets) ForPlanning() {
+	if len(s.Plan) > 0 {
+		s.SOPS = s.Plan
+	}
 }
 
 // none stands in the place of what a cluster does without.

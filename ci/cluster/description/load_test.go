@@ -342,12 +342,12 @@ func TestSecretsComeFromFilesAlone(t *testing.T) {
 	_, section, _ := strings.Cut(blueText(t), "\n  infisical:\n")
 	section, _, _ = strings.Cut(section, "\nstate:")
 	text := strings.Replace(blueText(t), "\n  infisical:\n"+section, "\n  infisical: none", 1)
-	text = strings.Replace(text, "sops: secrets.sops.yaml", "sops: [secrets.sops.yaml, talos.secrets.sops.yaml]", 1)
+	text = strings.Replace(text, "sops: secrets.sops.yaml", "sops: [secrets.sops.yaml, talos.secrets.sops.yaml]\n  plan: plan.secrets.sops.yaml", 1)
 	c, err := parse("cluster.yaml", "blue", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"secrets.sops.yaml", "talos.secrets.sops.yaml"}; c.Secrets.Infisical.Has() || !slices.Equal(c.Secrets.SOPS, want) {
+	if want := []string{"secrets.sops.yaml", "talos.secrets.sops.yaml"}; c.Secrets.Infisical.Has() || !slices.Equal(c.Secrets.SOPS, want) || !slices.Equal(c.Secrets.Plan, []string{"plan.secrets.sops.yaml"}) {
 		t.Errorf("read as %+v", c.Secrets)
 	}
 	handed, err := c.HandOver()

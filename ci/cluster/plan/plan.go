@@ -49,6 +49,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	if err := cluster.LoadForLayers(); err != nil {
 		return nil, err
 	}
+	cluster.Description.Secrets.ForPlanning()
 	done, err := cluster.VerifyProxmox(ctx)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package secrets
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -182,5 +183,28 @@ func (w *world) clean(where, text string) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "AGE-") && strings.Contains(text, line) {
 			w.t.Errorf("%s holds the age key: %s", where, text)
 		}
+	}
+}
+
+// The key for planning opens the files for planning, and the reverse holds too: none of them has to open the others.
+func TestPlanningOpensItsOwnFilesOnly(t *testing.T) {
+	w := newWorld(t, nil)
+	key := sopstest.NewKey(t)
+	readOnly := maps.Clone(w.bootstrap)
+	readOnly[ProxmoxAPIToken] = "castle@pve!plan=01234567-89ab-4cde-8f01-23456789abce"
+	sopstest.Write(t, filepath.Join(w.in.Folder, "plan.secrets.sops.yaml"), key.Recipient().String(), readOnly)
+
+	w.cluster.Secrets.Plan = []string{"plan.secrets.sops.yaml"}
+	w.in.AgeKey = key.String()
+	if _, err := Resolve(t.Context(), w.cluster, w.in); err == nil || !strings.Contains(err.Error(), "wrong age key") {
+		t.Errorf("the key for planning opened what create reads: %v", err)
+	}
+	w.cluster.Secrets.ForPlanning()
+	values, err := Resolve(t.Context(), w.cluster, w.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := values.Get(ProxmoxAPIToken); got != readOnly[ProxmoxAPIToken] {
+		t.Errorf("planning got the token %s", got)
 	}
 }
