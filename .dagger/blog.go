@@ -109,7 +109,11 @@ func (b blog) export(ctx context.Context, dirty bool) (_ *exported, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return export, json.Unmarshal([]byte(text), &export.commit)
+	err = json.Unmarshal([]byte(text), &export.commit)
+	if export.Hugo.Version == b.asked.Version {
+		export.Hugo.Digest = b.asked.Digest
+	}
+	return export, err
 }
 
 // checkHeaders asks castle about headers that are spelt in any but the usual

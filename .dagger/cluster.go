@@ -270,6 +270,9 @@ func (d *described) args(args ...string) []string {
 	if d.castle.LocalStates {
 		args = append(args, "--local-states")
 	}
+	if d.castle.AllowUnpinned {
+		args = append(args, "--allow-unpinned")
+	}
 	return args
 }
 

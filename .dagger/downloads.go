@@ -6,6 +6,41 @@ import (
 	"dagger/castle/internal/dagger"
 )
 
+// Pin is the folder of the layers with everything pinned that they download:
+// those of the repository, or castle's own where it has none. `dagger call pin
+// export --path layers` writes both, and from then on the repository's clusters
+// use this folder, and nothing else is installed. Look at what changed before you
+// commit it, and call it from a network that you trust.
+//
+// +cache="never"
+func (m *Castle) Pin(
+	ctx context.Context,
+	// The repository with the layers. Default: the repository that the module is
+	// called in.
+	// +defaultPath="/"
+	// +ignore=["**/.git", "**/.terragrunt-cache", "**/node_modules", "**/*.agekey", "**/*.tfstate*", "**/kubeconfig", "**/talosconfig"]
+	repository *dagger.Directory,
+) (_ *dagger.Directory, err error) {
+	defer ended("pin", FormatText, &err)
+	named, err := namedFolders(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := m.layersOf(repository, named.Layers)
+	if err != nil {
+		return nil, err
+	}
+	charts, err := m.pinnedCharts(ctx, layers)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := m.pinnedProviders(ctx, layers)
+	if err != nil {
+		return nil, err
+	}
+	return layers.WithFile(chartsList, charts).WithFile(lockName, lock), nil
+}
+
 // PinCharts downloads what the layers' charts are made of, as it is now, and is
 // the list of them with its digests: `dagger call pin-charts export --path
 // terragrunt/charts.yaml`. Look at what changed before you commit it: from then
@@ -25,15 +60,21 @@ func (m *Castle) PinCharts(
 	if err != nil {
 		return nil, err
 	}
+	return m.pinnedCharts(ctx, layers)
+}
+
+// chartsList is the list of charts in the folder of the layers.
+const chartsList = "charts.yaml"
+
+func (m *Castle) pinnedCharts(ctx context.Context, layers *dagger.Directory) (*dagger.File, error) {
 	container, err := m.container(clusterProgram)
 	if err != nil {
 		return nil, err
 	}
-	const list = "charts.yaml"
 	file, err := uncached(container).
-		WithMountedDirectory(layersMount, dag.Directory().WithFile(list, layers.File(list))).
-		WithExec([]string{clusterProgram, "pin-charts", "--layers=" + layersMount, "--out=/" + list}).
-		File("/" + list).
+		WithMountedDirectory(layersMount, dag.Directory().WithFile(chartsList, layers.File(chartsList))).
+		WithExec([]string{clusterProgram, "pin-charts", "--layers=" + layersMount, "--out=/" + chartsList}).
+		File("/" + chartsList).
 		Sync(ctx)
 	return file, plain(err)
 }
@@ -57,6 +98,10 @@ func (m *Castle) PinProviders(
 	if err != nil {
 		return nil, err
 	}
+	return m.pinnedProviders(ctx, layers)
+}
+
+func (m *Castle) pinnedProviders(ctx context.Context, layers *dagger.Directory) (*dagger.File, error) {
 	container, err := m.container(clusterProgram)
 	if err != nil {
 		return nil, err

@@ -101,12 +101,30 @@ func (m *Castle) entry(key string) (imageEntry, error) {
 // that this machine's mirror holds in its place. A row of that file that was
 // written for another image, tag or digest is none for this one.
 func (m *Castle) reference(entry imageEntry) (string, error) {
-	var local map[string]struct{ For, Digest string }
-	if err := yaml.Unmarshal([]byte(m.LocalImages), &local); err != nil {
-		return "", fmt.Errorf("%s: %w", localImages, err)
+	local, err := m.local()
+	if err != nil {
+		return "", err
 	}
 	if row := local[entry.Key]; row.For == entry.pinned() && row.Digest != "" {
 		return entry.named() + "@" + row.Digest, nil
 	}
 	return entry.pinned(), nil
+}
+
+// localRow says what stands for an image on this machine's mirror.
+type localRow struct{ For, Digest string }
+
+func (m *Castle) local() (map[string]localRow, error) {
+	var rows map[string]localRow
+	if err := yaml.Unmarshal([]byte(m.LocalImages), &rows); err != nil {
+		return nil, fmt.Errorf("%s: %w", localImages, err)
+	}
+	return rows, nil
+}
+
+// hasLocal says whether this machine's mirror has something of its own in the
+// place of an image.
+func (m *Castle) hasLocal(key string) (bool, error) {
+	rows, err := m.local()
+	return rows[key].Digest != "", err
 }

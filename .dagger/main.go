@@ -31,6 +31,9 @@ type Castle struct {
 	// engine alone.
 	// +private
 	LocalStates bool
+	// AllowUnpinned accepts downloads that nothing says what they should be.
+	// +private
+	AllowUnpinned bool
 	// LocalImages is the text of images.local.yaml, where there is one.
 	// +private
 	LocalImages string
@@ -54,11 +57,16 @@ func New(
 	// sees them, and no call by another address of this module.
 	// +optional
 	state string,
+	// Accept, for this call, charts, providers and an image of Hugo that nothing
+	// says what they should be: whoever can change them on their way gets what they
+	// are given. Default: refuse them. pin and pin-hugo write down what they are.
+	// +optional
+	allowUnpinned bool,
 ) (*Castle, error) {
 	if state != "" && state != "local" {
 		return nil, fmt.Errorf("--state %q: it can only be local; a store is described in cluster.yaml (state.backend: s3)", state)
 	}
-	m := &Castle{Self: self, Released: castle, LocalStates: state == "local"}
+	m := &Castle{Self: self, Released: castle, LocalStates: state == "local", AllowUnpinned: allowUnpinned}
 	own, err := self.Exists(ctx, "ci/cmd/"+publishProgram)
 	if err != nil {
 		return nil, err

@@ -192,7 +192,10 @@ type settings struct {
 }
 
 // hugo is the version that the call or castle.yaml asks for; its Version is empty where neither does.
-func (s *settings) hugo() hugoVersion { return hugoVersion{Version: s.Hugo, From: s.HugoFrom} }
+func (s *settings) hugo() hugoVersion {
+	version, digest, _ := strings.Cut(s.Hugo, "@")
+	return hugoVersion{Version: version, From: s.HugoFrom, Digest: digest}
+}
 
 // What a call cannot do without: the site alone, its image too, or the manifest
 // that names the image as well.

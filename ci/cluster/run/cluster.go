@@ -10,10 +10,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
@@ -37,6 +40,8 @@ type Cluster struct {
 	Scaled bool      // a sandbox whose delays are not a homelab's: no run is compared with the record
 	// LocalStates says that somebody has accepted, for this call, that a real cluster's states are in State alone.
 	LocalStates bool
+	// AllowUnpinned says that somebody has accepted, for this call, charts and providers that nothing says what they should be.
+	AllowUnpinned bool
 	// Flags are the command's own, as a Dagger call takes them: for the text that says how to go on.
 	Flags []string
 
@@ -82,7 +87,30 @@ func (c *Cluster) LoadForLayers() error {
 			return fmt.Errorf("%s is no folder with castle's layers, %s is not there: %w", c.Layers, layer.Name, err)
 		}
 	}
-	return nil
+	return c.proven()
+}
+
+// proven refuses downloads that nothing says what they should be: providers get the cluster's secrets, and charts decide what runs in it.
+// A sandbox has no secret that is worth anything.
+func (c *Cluster) proven() error {
+	if c.AllowUnpinned || c.Description.Platform == description.PlatformSandbox {
+		return nil
+	}
+	unproven, err := charts.Unproven(c.Tools.Charts, c.State)
+	if err != nil {
+		return err
+	}
+	fetched, err := providers.Unproven(c.Tools.Providers, c.Layers, c.State)
+	if err != nil {
+		return err
+	}
+	if unproven = append(unproven, fetched...); len(unproven) == 0 {
+		return nil
+	}
+	return fmt.Errorf(`nothing says what these downloads should be, and they get the cluster's secrets or decide what runs in it:
+  %s
+from a network that you trust, write their hashes into layers of your own, look at them and commit them: dagger call pin export --path layers
+or accept for this call what came, which a first create then notes: dagger call --allow-unpinned …`, strings.Join(unproven, "\n  "))
 }
 
 // units is the folder that Terragrunt runs in.

@@ -78,6 +78,9 @@ func (c *Cluster) resume(command string) string {
 	if c.LocalStates {
 		command = "--state local " + command
 	}
+	if c.AllowUnpinned {
+		command = "--allow-unpinned " + command
+	}
 	return fmt.Sprintf("to go on where it stopped: dagger call %s %s", command, strings.Join(append([]string{arguments}, c.Flags...), " "))
 }
 

@@ -42,6 +42,7 @@ func (c *clusterFlags) add(command *cobra.Command) {
 	flags.StringVar(&c.cluster.Layers, "layers", "", "the folder with the layers: root.hcl, units, modules")
 	flags.StringVar(&c.cluster.State, "state", "", "the folder for states and records")
 	flags.BoolVar(&c.cluster.LocalStates, "local-states", false, "accept that a real cluster's states are in that folder alone (state.backend: local)")
+	flags.BoolVar(&c.cluster.AllowUnpinned, "allow-unpinned", false, "accept charts and providers that nothing says what they should be")
 	flags.BoolVar(&c.cluster.Scaled, "scaled", false, "the sandbox's delays are not a homelab's: compare nothing with the record")
 	flags.StringVar(&c.cluster.Tools.Charts, "charts", "/usr/share/castle/charts", "the folder with the charts")
 	flags.StringVar(&c.cluster.Tools.Providers, "providers", "/usr/share/castle/providers.lock.hcl", "the lock file of providers that were downloaded beforehand")

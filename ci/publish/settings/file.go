@@ -73,7 +73,8 @@ type Site struct {
 	Image string `json:"image"`
 	// What stands before the commit's SHA in the image's tag. Default: the site's name and a hyphen.
 	TagPrefix string `json:"tagPrefix"`
-	// The version of Hugo that builds the site, such as 0.148.1. Default: what the repository names elsewhere, else castle's own.
+	// The version of Hugo that builds the site, such as 0.148.1, with the digest of its image behind @ where castle has none of it. Default:
+	// what the repository names elsewhere, else castle's own.
 	Hugo string `json:"hugo"`
 	// The platforms to publish for, as one index. Default: the engine's own.
 	Platforms []string `json:"platforms"`
@@ -113,7 +114,7 @@ var facts = strictyaml.Facts{
 	"sites[].path":        {Default: "."},
 	"sites[].image":       {Optional: true, Form: regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._/-]*$`), What: "an image's repository without tag or digest, such as ghcr.io/me/blog"},
 	"sites[].tagPrefix":   {Optional: true, Form: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}$`), What: "the beginning of a tag, such as blog-"},
-	"sites[].hugo":        {Optional: true, Form: hugoversion.Form, What: hugoversion.What},
+	"sites[].hugo":        {Optional: true, Form: hugoversion.Asked, What: hugoversion.What},
 	"sites[].platforms":   {Optional: true, Distinct: true},
 	"sites[].platforms[]": {Form: regexp.MustCompile(`^linux/[a-z0-9]+(/v[0-9]+)?$`), What: "a platform, such as linux/arm64"},
 	"sites[].port":        {Default: 80, Least: 1, Most: 65535},

@@ -132,7 +132,7 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 
 // checkFlags finds what is wrong with flags that a later step would only stumble over.
 func checkFlags(flags Settings) error {
-	if flags.Hugo != "" && !hugoversion.Form.MatchString(flags.Hugo) {
+	if flags.Hugo != "" && !hugoversion.Asked.MatchString(flags.Hugo) {
 		return fmt.Errorf("--hugo %q is not %s", flags.Hugo, hugoversion.What)
 	}
 	return nil

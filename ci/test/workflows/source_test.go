@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -64,4 +65,40 @@ func run(t *testing.T, script string, environment ...string) (said string, err e
 	command.Env = environment
 	out, err := command.CombinedOutput()
 	return string(out), err
+}
+
+// A pin that is new is shown; one that changed says that what it names is another thing.
+func TestTheNightFailsWhereWhatIsPinnedIsAnother(t *testing.T) {
+	f, err := Read(filepath.Join(repository, ".github/workflows/nightly.yaml"), engineVersion(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := steps(get(get(f.root, "jobs"), "downloads"))
+	script := "cd \"$FOLDER\"\n" + text(all[len(all)-1], "run")
+	const chart = "charts:\n  one:\n    repository: https://charts.example\n"
+	const lock = "provider \"registry.opentofu.org/bpg/proxmox\" {\n  hashes = [\n    \"zh:a\",\n  ]\n}\n"
+	for name, test := range map[string]struct {
+		charts, lock string
+		well         bool
+	}{
+		"nothing":          {chart + "    digest: sha256:a\n", lock, true},
+		"a new pin":        {chart + "    digest: sha256:a\n    url: x\n    digest: sha256:c\n", strings.Replace(lock, "zh:a\",", "zh:a\",\n    \"zh:b\",", 1), true},
+		"another chart":    {chart + "    digest: sha256:b\n", lock, false},
+		"another provider": {chart + "    digest: sha256:a\n", strings.Replace(lock, "zh:a", "zh:b", 1), false},
+	} {
+		folder := t.TempDir()
+		for _, step := range []string{
+			"cd \"$FOLDER\" && mkdir terragrunt && git init -q && printf %s \"$CHARTS\" > terragrunt/charts.yaml && printf %s \"$LOCK\" > terragrunt/providers.lock.hcl",
+			"cd \"$FOLDER\" && git add . && git -c user.name=x -c user.email=x@example.org commit -qm pins",
+		} {
+			if said, err := run(t, step, append(os.Environ(), "FOLDER="+folder, "CHARTS="+chart+"    digest: sha256:a\n", "LOCK="+lock)...); err != nil {
+				t.Fatal(said)
+			}
+		}
+		write(t, filepath.Join(folder, "terragrunt/charts.yaml"), []byte(test.charts), 0o600)
+		write(t, filepath.Join(folder, "terragrunt/providers.lock.hcl"), []byte(test.lock), 0o600)
+		if said, err := run(t, script, append(os.Environ(), "FOLDER="+folder)...); (err == nil) != test.well {
+			t.Errorf("%s: %v\n%s", name, err, said)
+		}
+	}
 }

@@ -75,6 +75,27 @@ func CheckDownloads(folder, states string) error {
 	return writeDownloads(file, noted)
 }
 
+// Unproven are the downloads that the charts in a folder were made of and that nothing says what they should be: neither the list of charts
+// nor what was noted in the folder states.
+func Unproven(folder, states string) ([]string, error) {
+	downloads, err := readDownloads(filepath.Join(folder, downloadsFile))
+	if err != nil {
+		return nil, err
+	}
+	noted, err := readDownloads(filepath.Join(states, downloadsFile))
+	if err != nil {
+		return nil, err
+	}
+	var unproven []string
+	for _, download := range downloads {
+		same := func(note Download) bool { return note.URL == download.URL && note.Digest == download.Digest }
+		if !download.Pinned && !slices.ContainsFunc(noted, same) {
+			unproven = append(unproven, download.URL)
+		}
+	}
+	return unproven, nil
+}
+
 func readDownloads(file string) ([]Download, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

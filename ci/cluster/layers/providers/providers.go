@@ -141,10 +141,45 @@ func CheckFetched(lockFile, terragrunt, states string) error {
 	return found.note(states)
 }
 
+// Unproven are the providers that Fetch has downloaded, by its lock file, and that nothing says what they should be: neither the repository's
+// file in the folder terragrunt nor what was noted in the folder states.
+func Unproven(lockFile, terragrunt, states string) ([]string, error) {
+	found, err := read(lockFile)
+	if err != nil {
+		return nil, err
+	}
+	pinned, err := read(filepath.Join(terragrunt, File))
+	if err != nil {
+		return nil, err
+	}
+	var unproven []string
+	for address, versions := range found {
+		for version, entry := range versions {
+			if pinned[address][version] != "" {
+				continue
+			}
+			noted, err := read(noteOf(states, address, version))
+			if err != nil {
+				return nil, err
+			}
+			if !common(noted[address][version], entry) {
+				unproven = append(unproven, address+" "+version)
+			}
+		}
+	}
+	slices.Sort(unproven)
+	return unproven, nil
+}
+
+// noteOf is the file that keeps the entry of a provider's version.
+func noteOf(states, address, version string) string {
+	return filepath.Join(states, notesFolder, filepath.FromSlash(address), version+".hcl")
+}
+
 func (l Locks) note(states string) error {
 	for address, versions := range l {
 		for version, entry := range versions {
-			file := filepath.Join(states, notesFolder, filepath.FromSlash(address), version+".hcl")
+			file := noteOf(states, address, version)
 			noted, err := read(file)
 			if err != nil {
 				return err

@@ -32,6 +32,9 @@ var Form = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 
 const What = "a version of Hugo in three numbers, such as 0.148.1"
 
+// Asked is what castle.yaml and a call may say: a version, and the digest of its image where castle has none of it.
+var Asked = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(@sha256:[0-9a-f]{64})?$`)
+
 // Fix is what a person does who wants another version.
 func Fix(version string) string {
 	return fmt.Sprintf("write hugo: %s for the site in castle.yaml, or give --hugo %[1]s", cmp.Or(version, "VERSION"))
