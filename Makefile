@@ -44,6 +44,10 @@ demo-down: castle ## Stop and remove what `make demo` started
 check: ## Two minutes: vet, lint and unit tests, which need nothing but Go and Git
 	@scripts/check.sh
 
+.PHONY: audit
+audit: ## Known vulnerabilities that castle's own code reaches, by govulncheck: such a finding fails
+	@scripts/audit.sh
+
 .PHONY: test
 test: castle ## All set-up and the tests, the end-to-end tests with the real engine included; ALL=1 with the slow ones
 	@ALL=$(ALL) scripts/test.sh $(castle) $(cache)
