@@ -57,7 +57,7 @@ func TestOneAddressThatAnswersIsAStrangersUnlessNobodysAnswers(t *testing.T) {
 		w := newWorld(t, func(w *world) {
 			w.strangers = story.strangers
 			for i, name := range []string{"blue-cp-1", "blue-cp-2", "blue-cp-3", "blue-worker-1", "blue-worker-2"} { // the first one is off
-				w.guests = append(w.guests, proxmox.Guest{Running: i > 0, VM: proxmox.VM{ID: 421 + i, Name: name, Tags: []string{"blue"}}})
+				w.guests = append(w.guests, proxmox.Guest{Running: i > 0, VM: proxmox.VM{ID: 421 + i, Name: name, Tags: []string{"castle-blue"}}})
 			}
 		})
 		if rows := w.rows()["network addresses"]; len(rows) != 1 || rows[0].Verdict != story.want {

@@ -53,7 +53,7 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 	}
 	yaml := func(pairs ...string) func(*world) { return func(w *world) { w.text = pairs } }
 	ours := func(id int, name string) proxmox.Guest {
-		return proxmox.Guest{Running: true, VM: proxmox.VM{ID: id, Name: name, Tags: []string{"blue"}}}
+		return proxmox.Guest{Running: true, VM: proxmox.VM{ID: id, Name: name, Tags: []string{"castle-blue"}}}
 	}
 	for name, story := range map[string]struct {
 		spoil func(*world)

@@ -135,9 +135,11 @@ func ids(ctx context.Context, s *sight) []finding {
 	if why != nil {
 		return why
 	}
-	strangers, err := s.api().Strangers(found.all, s.cluster.State)
-	if err != nil {
-		return notChecked("%v", err)
+	begun, unread := s.begun(ctx)
+	strangers := s.api().Strangers(found.all, begun)
+	if len(strangers) > 0 && unread != nil {
+		seen := strangers[0].Seen + ", unless an earlier create had begun it, and the store of the states does not say so"
+		return notChecked("%s", seeRow(seen, groupStates, "store"))
 	}
 	var taken []finding
 	for _, stranger := range strangers {
@@ -156,6 +158,15 @@ func ids(ctx context.Context, s *sight) []finding {
 	default:
 		return ok("%d are the cluster's own, %d are free", all-len(found.missing), len(found.missing))
 	}
+}
+
+// begun are the VMs that an earlier create had begun.
+func (s *sight) begun(ctx context.Context) ([]int, error) {
+	values, err := s.files()
+	if err != nil {
+		return nil, err
+	}
+	return s.cluster.StateFiles(values).Begun(ctx)
 }
 
 // leftovers are the disks that stand in storages under the ids of nodes without a VM. That a token does not see them is told by the row privileges.

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"tazlab.net/castle/ci/cluster/checks"
+	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -109,7 +110,7 @@ func apply(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 // those that are there, restarts one after the other those that have to be, and notes what this run is going to make. Where none is there it
 // refuses to make any whose credentials could not be kept. fresh tells that all machines are to be made.
 func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) (fresh bool, err error) {
-	if err := cluster.RemoveUnfinished(ctx, record, access); err != nil {
+	if err := cluster.RemoveUnfinished(ctx, record, access, false); err != nil {
 		return false, err
 	}
 	if !cluster.Description.MakesMachines() {
@@ -121,7 +122,7 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	}
 	machines := cluster.Hypervisor(access)
 	defer machines.Close()
-	there, err := machines.Finished(ctx, cluster.State)
+	there, err := machines.Finished(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -142,7 +143,20 @@ func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	if err := reconcile(ctx, cluster, record, access, known, there, plan, allowed); err != nil {
 		return false, err
 	}
-	return len(known)+len(there) == 0, machines.NoteUnfinished(ctx, cluster.State)
+	return len(known)+len(there) == 0, noteUnfinished(ctx, cluster.StateFiles(access.Values), machines)
+}
+
+// noteUnfinished notes with the states what this run is going to make.
+func noteUnfinished(ctx context.Context, states state.Store, machines *hypervisor.Hypervisor) error {
+	begun, err := states.Unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	ids, err := machines.Unfinished(ctx, begun)
+	if err != nil {
+		return err
+	}
+	return states.NoteUnfinished(ctx, ids)
 }
 
 // planned plans the layer platform.
@@ -168,7 +182,7 @@ func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, ac
 		}
 		return cluster.NotKept(record, keeperOf(cluster, record, access).ahead(ctx))
 	}
-	found, err := foresee(cluster, access, known, plan, allowed)
+	found, err := foresee(ctx, cluster, access, known, plan, allowed)
 	if err != nil {
 		return err
 	}
@@ -196,19 +210,40 @@ func withLost(cluster *run.Cluster, known state.VMs, there map[string]string) st
 
 // foresee waits for the plan of the layer platform, refuses what would take machines away unasked, and returns what it would do to the
 // nodes. known are those in its state.
-func foresee(cluster *run.Cluster, access *run.Access, known state.VMs, plan func() (platform.Consequences, error), allowed []string) (found platform.Consequences, err error) {
+func foresee(ctx context.Context, cluster *run.Cluster, access *run.Access, known state.VMs,
+	plan func() (platform.Consequences, error), allowed []string) (found platform.Consequences, err error) {
 	var begun []string
 	if cluster.Description.MakesMachines() {
-		machines := cluster.Hypervisor(access)
-		defer machines.Close()
-		if begun, err = machines.Begun(cluster.State); err != nil {
+		if begun, err = halfMade(ctx, cluster, access, known); err != nil {
 			return found, err
 		}
 	}
 	if found, err = plan(); err != nil {
 		return found, err
 	}
+	// One that no state knows is finished by the apply, and runs nothing yet that a restart would disturb.
+	found.Restarted = slices.DeleteFunc(found.Restarted, func(node string) bool {
+		_, inState := known[node]
+		return !inState && slices.Contains(begun, node)
+	})
 	// The note alone could be an old one: another machine may have gone on since, with the same state.
-	halfMade := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
-	return found, found.Refused(cluster.Description, allowed, halfMade)
+	failed := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
+	if err := found.Refused(cluster.Description, allowed, failed); err != nil {
+		return found, err
+	}
+	return found, cluster.OthersDisksStay(ctx, access, known, slices.Concat(found.Removed, found.Replaced))
+}
+
+// halfMade are the nodes whose VMs an earlier create had begun, but for those whose machines answer with a configuration:
+// a note does not know what was done since from another machine.
+func halfMade(ctx context.Context, cluster *run.Cluster, access *run.Access, known state.VMs) ([]string, error) {
+	ids, err := cluster.StateFiles(access.Values).Begun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	machines := cluster.Hypervisor(access)
+	defer machines.Close()
+	begun := machines.Begun(ids)
+	configured, err := cluster.Configured(ctx, access, known, begun)
+	return slices.DeleteFunc(begun, func(node string) bool { return slices.Contains(configured, node) }), err
 }

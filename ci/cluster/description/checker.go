@@ -88,6 +88,12 @@ func (k *checker) name() {
 		k.Mistake("name", "%s is not the name of the folder, %s; a cluster and its folder have one name", k.c.Name, k.folder)
 	}
 	k.word("platform", k.c.Platform)
+	if k.Has("name") && kindOf(k.c.Platform) == PlatformProxmox && reserved(k.c.Name) {
+		k.Mistake("name", "%s is reserved: every cluster's VMs have the tags %s, %s and %s, and those of cluster NAME have "+
+			"%s-NAME; choose another name. To replace a cluster that has this one, destroy it with the version of castle "+
+			"that created it, then create it under another name",
+			k.c.Name, commonTag, RoleControlPlane, RoleWorker, commonTag)
+	}
 }
 
 // web checks an address of a service: https (or http where allowed), a host, and no credentials, which would end up in

@@ -52,7 +52,8 @@ const (
 // Cluster is the single source of truth of a cluster, terragrunt/live/NAME/cluster.yaml. Rules that span several fields are
 // checked by castle-cluster validate.
 type Cluster struct {
-	// The cluster's name, a DNS label, the same as its folder's.
+	// The cluster's name, a DNS label, the same as its folder's. castle, controlplane, worker and what begins with castle- are
+	// reserved on Proxmox.
 	Name string `json:"name"`
 	// Where the cluster stands. talos is for machines that are there and run Talos already; sandbox is the proving ground; aws can be described
 	// and not be created yet.

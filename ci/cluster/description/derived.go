@@ -47,9 +47,33 @@ func (c *Cluster) Node(name string) (Node, bool) {
 	return c.Nodes[i], true
 }
 
+// commonTag is on each VM that castle makes. With a hyphen and the cluster's name it is the tag of that cluster's VMs.
+const commonTag = "castle"
+
 // Tag is the tag that marks a VM of Proxmox as this cluster's, as terragrunt/modules/platform-proxmox sets it. Only VMs that
 // carry it and whose id is in the cluster's range may be adopted or wiped.
-func (c *Cluster) Tag() string { return c.Name }
+func (c *Cluster) Tag() string { return commonTag + "-" + c.Name }
+
+// Owns says whether the tags of a VM mark it as this cluster's: its tag, or what an earlier castle set in its place, the
+// bare name beside the common tag and a role. The next create replaces the latter. A VM with another cluster's tag is
+// never this one's.
+func (c *Cluster) Owns(tags []string) bool {
+	if slices.Contains(tags, c.Tag()) {
+		return true
+	}
+	others := func(tag string) bool { return strings.HasPrefix(tag, commonTag+"-") }
+	if reserved(c.Name) || slices.ContainsFunc(tags, others) {
+		return false
+	}
+	role := slices.Contains(tags, RoleControlPlane) || slices.Contains(tags, RoleWorker)
+	return role && slices.Contains(tags, commonTag) && slices.Contains(tags, c.Name)
+}
+
+// reserved says whether a cluster of this name would share a tag with other clusters' VMs.
+func reserved(name string) bool {
+	words := []string{commonTag, RoleControlPlane, RoleWorker}
+	return slices.Contains(words, name) || strings.HasPrefix(name, commonTag+"-")
+}
 
 // Addresses are all that the cluster has of its network, and those of the others there that its description names: the gateway, name
 // servers, and the services that are named by an address.

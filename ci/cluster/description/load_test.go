@@ -26,7 +26,7 @@ func TestTheLiveDescriptionsAreValid(t *testing.T) {
 			t.Errorf("%s:\n%v", name, err)
 			continue
 		}
-		if len(c.ControlPlanes()) != 3 || len(c.Workers()) != 2 || c.Tag() != name {
+		if len(c.ControlPlanes()) != 3 || len(c.Workers()) != 2 || c.Tag() != "castle-"+name {
 			t.Errorf("%s: %d control planes, %d workers, tag %s", name, len(c.ControlPlanes()), len(c.Workers()), c.Tag())
 		}
 		if want := Schematic(c.Talos.Extensions); c.Talos.Schematic != want {
@@ -154,6 +154,56 @@ func golden(t *testing.T, file, got string) {
 	}
 	if got != string(want) {
 		t.Errorf("got\n%swant (%s)\n%s", got, file, want)
+	}
+}
+
+// A VM has each of these words as a tag, whichever cluster it is of.
+func TestANameThatIsATagOfOtherClustersVMsIsReserved(t *testing.T) {
+	blue := blueText(t)
+	for name, refused := range map[string]bool{
+		"castle": true, "worker": true, "controlplane": true, "castle-blue": true,
+		"castles": false, "workers": false, "my-castle": false, "blue-2": false,
+	} {
+		text := strings.Replace(strings.Replace(blue, "name: blue\n", "name: "+name+"\n", 1), "branch: main", "branch: ..", 1)
+		_, err := parse("cluster.yaml", "", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), "branch") {
+			t.Errorf("%s: the other mistake is not named: %v", name, err)
+		}
+		if got := strings.Contains(err.Error(), "name: "+name+" is reserved") && strings.Contains(err.Error(), "then create it under another name"); got != refused {
+			t.Errorf("%s is refused: %t\n%v", name, got, err)
+		}
+	}
+	machines, err := os.ReadFile(filepath.Join("testdata", "machines.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parse("cluster.yaml", "", []byte(strings.Replace(string(machines), "name: metal\n", "name: worker\n", 1))); err != nil {
+		t.Errorf("a cluster without VMs: %v", err)
+	}
+}
+
+func TestTheTagsOfAVMSayWhoseItIs(t *testing.T) {
+	for tags, want := range map[string]string{
+		"castle castle-blue controlplane":         "blue",
+		"castle-blue":                             "blue",
+		"castle castle-blue-2 worker":             "blue-2",
+		"castle castle-green blue worker":         "", // another cluster's, with somebody's own tag
+		"castle blue worker":                      "blue",
+		"blue castle controlplane somebody":       "blue",
+		"blue-2 castle controlplane":              "blue-2",
+		"blue":                                    "",
+		"blue worker":                             "",
+		"blue castle":                             "",
+		"castle worker":                           "",
+		"castle controlplane worker":              "",
+		"castle castle-controlplane controlplane": "controlplane", // which no description is called
+		"": "",
+	} {
+		for _, name := range []string{"blue", "blue-2", "castle", "worker", "controlplane", "castle-blue"} {
+			if got := (&Cluster{Name: name}).Owns(strings.Fields(tags)); got != (name == want) {
+				t.Errorf("%q are tags of %s: %t", tags, name, got)
+			}
+		}
 	}
 }
 

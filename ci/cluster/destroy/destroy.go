@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,8 +29,9 @@ type destruction struct {
 	record  *run.Record
 	access  *run.Access
 	states  state.Store
-	mine    []hypervisor.VM // that were there when it began, where castle makes machines
-	notes   []string        // what there is to be known of it at its end, a line each
+	mine    []hypervisor.VM       // that were there when it began, where castle makes machines
+	kept    []hypervisor.Leftover // volumes with their ids that no configuration named then; they stay
+	notes   []string              // what there is to be known of it at its end, a line each
 }
 
 // Execute removes the layers in reverse order and makes sure that nothing is left: every state empty, every VM gone.
@@ -75,13 +77,17 @@ func (d *destruction) execute(ctx context.Context) error {
 	if err := d.mayRemove(ctx); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
-	if err := d.cluster.RemoveUnfinished(ctx, d.record, d.access); err != nil {
+	if err := d.cluster.RemoveUnfinished(ctx, d.record, d.access, true); err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
 	if !d.cluster.Description.MakesMachines() {
 		return d.giveBack(ctx)
 	}
-	if _, err := d.cluster.OwnMachines(ctx, d.access); err != nil {
+	known, err := d.cluster.OwnMachines(ctx, d.access)
+	if err == nil {
+		err = d.cluster.OthersDisksStay(ctx, d.access, known, slices.Collect(maps.Keys(known)))
+	}
+	if err != nil {
 		return d.cluster.PlatformFailure(ctx, d.record, err)
 	}
 	left, err := d.inCluster(ctx)
@@ -99,7 +105,7 @@ func (d *destruction) execute(ctx context.Context) error {
 	if err := d.proof(ctx); err != nil {
 		return err
 	}
-	return hypervisor.ForgetUnfinished(d.cluster.State)
+	return d.states.ForgetUnfinished(ctx)
 }
 
 // machines destroys the layers beneath the cluster, and again where only a mood of Proxmox's was in the way.
@@ -116,9 +122,19 @@ func (d *destruction) mayRemove(ctx context.Context) error {
 	if err := machines.MayRemove(ctx); err != nil {
 		return err
 	}
-	var err error
-	d.mine, err = machines.Mine(ctx, d.cluster.State)
-	return err
+	begun, err := d.states.Begun(ctx)
+	if err != nil {
+		return err
+	}
+	if d.mine, err = machines.Mine(ctx, begun); err != nil {
+		return err
+	}
+	// What cannot be looked up now cannot be later: disksLeft says so.
+	d.kept, _ = machines.Unreferenced(ctx, d.mine)
+	for _, l := range d.kept {
+		d.notes = append(d.notes, l.Stays())
+	}
+	return nil
 }
 
 // proof looks whether destroy has done what it promises.
@@ -148,7 +164,7 @@ func (d *destruction) proof(ctx context.Context) error {
 // disksLeft says which disks of the machines that were there are not gone with them. What a storage has of a described node whose machine was
 // not there is somebody's to look at.
 func (d *destruction) disksLeft(ctx context.Context, machines *hypervisor.Hypervisor) []error {
-	left, unseen := machines.NotRemoved(ctx, d.mine)
+	left, unseen := machines.NotRemoved(ctx, d.mine, d.kept)
 	if unseen != "" {
 		d.notes = append(d.notes, unseen)
 		return nil

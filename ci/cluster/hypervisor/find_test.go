@@ -9,7 +9,7 @@ import (
 
 func TestAMachineIsSwitchedOffAndOnWhateverProxmoxsMoodIs(t *testing.T) {
 	moody := profile.Profile{Faults: profile.Faults{profile.ProxmoxMoods: "2"}}
-	h := hostWith(t, proxmox.Options{Profile: moody}, guest(421, "blue-cp-1", "blue", "castle"))
+	h := hostWith(t, proxmox.Options{Profile: moody}, guest(421, "blue-cp-1", "castle-blue", "castle"))
 	process := func() uint64 {
 		t.Helper()
 		process, err := h.Process(t.Context(), "blue-cp-1")

@@ -77,7 +77,7 @@ func (h *Hypervisor) list(ctx context.Context, wanted func(id int) bool) ([]VM, 
 		}
 		tags := strings.FieldsFunc(resource.Tags, func(r rune) bool { return r == ';' || r == ',' || r == ' ' })
 		vms = append(vms, VM{ID: id, Name: resource.Name, Host: resource.Node, Status: resource.Status,
-			Ours: slices.Contains(tags, h.cluster.Tag()), Template: resource.Template != 0})
+			Ours: h.cluster.Owns(tags), Template: resource.Template != 0})
 	}
 	if !sighted { // the template is gone, or not to be seen
 		if err := h.maySee(ctx); err != nil {

@@ -2,7 +2,6 @@ package hypervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,30 +29,36 @@ func (l Leftover) FixOfAnyones() string {
 	return "look whose it was, and where nobody needs it, " + l.Fix()
 }
 
+// Stays says that a volume stays which the configuration of the VM did not name.
+func (l Leftover) Stays() string {
+	return fmt.Sprintf("%s on %s has the id of %s, whose configuration did not name it, and stays: %s",
+		l.Volume, l.VM.Host, l.VM.Name, l.FixOfAnyones())
+}
+
 // Blocks tells that the next VM of that id cannot be made before it is gone: the name of a cloud-init drive has no number.
 func (l Leftover) Blocks() bool {
 	return strings.Contains(l.Volume, fmt.Sprintf("vm-%d-cloudinit", l.VM.ID))
 }
 
 // Mine are the VMs of which a removal of the cluster may say that they were its own: those in its range with its tag, and those that an
-// earlier create had begun, by the note in the state folder.
-func (h *Hypervisor) Mine(ctx context.Context, state string) ([]VM, error) {
-	begun, err := readUnfinished(state)
-	if _, broken := errors.AsType[*brokenNote](err); err != nil && !broken {
-		return nil, err
-	}
+// earlier create had begun.
+func (h *Hypervisor) Mine(ctx context.Context, begun []int) ([]VM, error) {
 	vms, err := h.patientList(ctx, h.cluster.VMIDs.Contains)
 	return slices.DeleteFunc(vms, func(vm VM) bool { return vm.Template || !vm.Ours && !slices.Contains(begun, vm.ID) }), err
 }
 
-// NotRemoved says of VMs that were removed which volumes were not removed with them, an error each. unseen is not empty where that could not be
-// looked up: a token may lack the right, which create does without.
-func (h *Hypervisor) NotRemoved(ctx context.Context, removed []VM) (left []error, unseen string) {
+// NotRemoved says of VMs that were removed which volumes were not removed with them, an error each; kept are volumes that were to stay. unseen is
+// not empty where that could not be looked up: a token may lack the right, which create does without.
+func (h *Hypervisor) NotRemoved(ctx context.Context, removed []VM, kept []Leftover) (left []error, unseen string) {
 	found, err := h.leftovers(ctx, removed)
 	if err != nil {
 		return nil, fmt.Sprintf("not looked up: whether all disks of the machines are gone: %v", err)
 	}
 	for _, l := range found {
+		toStay := func(k Leftover) bool { return k.Volume == l.Volume && k.VM.Host == l.VM.Host }
+		if slices.ContainsFunc(kept, toStay) {
+			continue
+		}
 		left = append(left, fmt.Errorf("VM %d %s is gone, and its volume %s is still there, since the storage was away or busy; a token must not remove it: %s",
 			l.VM.ID, l.VM.Name, l.Volume, l.Fix()))
 	}
@@ -69,8 +74,7 @@ func (h *Hypervisor) LeftoversOf(ctx context.Context, nodes []description.Node) 
 	return h.leftovers(ctx, vms)
 }
 
-// leftovers are the volumes that are left of VMs, where no VM has their id any more: in the cluster's storage on their hosts, and in each other
-// one that holds disks and that the token sees.
+// leftovers are the volumes that are left of VMs, where no VM has their id any more.
 func (h *Hypervisor) leftovers(ctx context.Context, of []VM) (left []Leftover, err error) {
 	if len(of) == 0 {
 		return nil, nil
@@ -79,13 +83,19 @@ func (h *Hypervisor) leftovers(ctx context.Context, of []VM) (left []Leftover, e
 	if err != nil {
 		return nil, err
 	}
-	gone := map[string][]VM{}
+	return h.volumes(ctx, slices.DeleteFunc(slices.Clone(of), func(vm VM) bool {
+		return slices.ContainsFunc(there, func(other VM) bool { return other.ID == vm.ID })
+	}))
+}
+
+// volumes are those that storages have under the ids of VMs: the cluster's storage on their hosts, and each other one that holds disks and that
+// the token sees.
+func (h *Hypervisor) volumes(ctx context.Context, of []VM) (list []Leftover, err error) {
+	at := map[string][]VM{}
 	for _, vm := range of {
-		if !slices.ContainsFunc(there, func(other VM) bool { return other.ID == vm.ID }) {
-			gone[vm.Host] = append(gone[vm.Host], vm)
-		}
+		at[vm.Host] = append(at[vm.Host], vm)
 	}
-	for host, vms := range gone {
+	for host, vms := range at {
 		storages, err := h.diskStorages(ctx, host)
 		if err != nil {
 			return nil, err
@@ -97,13 +107,13 @@ func (h *Hypervisor) leftovers(ctx context.Context, of []VM) (left []Leftover, e
 			}
 			for _, volume := range volumes {
 				if i := slices.IndexFunc(vms, func(vm VM) bool { return uint64(vm.ID) == volume.VMID }); i >= 0 {
-					left = append(left, Leftover{volume.Volid, vms[i]})
+					list = append(list, Leftover{volume.Volid, vms[i]})
 				}
 			}
 		}
 	}
-	slices.SortFunc(left, func(a, b Leftover) int { return strings.Compare(a.Volume, b.Volume) })
-	return left, nil
+	slices.SortFunc(list, func(a, b Leftover) int { return strings.Compare(a.Volume, b.Volume) })
+	return list, nil
 }
 
 // diskStorages are those of a host in which the token sees disks: Proxmox leaves them out, silently, where it lacks the right. The cluster's

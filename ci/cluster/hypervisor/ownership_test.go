@@ -1,9 +1,7 @@
 package hypervisor
 
 import (
-	"fmt"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,7 +37,10 @@ func hostWith(t *testing.T, options proxmox.Options, guests ...proxmox.Guest) *H
 	}
 	t.Cleanup(simulator.Close)
 	for _, guest := range guests {
-		guest.Cores, guest.MemoryMiB, guest.Disks = 1, 512, []proxmox.Disk{{Interface: "scsi0", Bytes: 1 << 30}}
+		guest.Cores, guest.MemoryMiB = 1, 512
+		if guest.Disks == nil {
+			guest.Disks = []proxmox.Disk{{Interface: "scsi0", Bytes: 1 << 30}}
+		}
 		if err := simulator.Seed(guest); err != nil {
 			t.Fatal(err)
 		}
@@ -58,37 +59,28 @@ func hostWith(t *testing.T, options proxmox.Options, guests ...proxmox.Guest) *H
 	return h
 }
 
-func note(t *testing.T, ids string) (state string) {
-	t.Helper()
-	state = t.TempDir()
-	if ids != "" {
-		if err := os.WriteFile(filepath.Join(state, unfinishedFile), []byte(ids), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return state
-}
-
 func TestAVMIsTheClustersByIDNameAndTagTogether(t *testing.T) {
-	ours := []string{"blue", "castle", "controlplane"}
+	ours := []string{"castle", "castle-blue", "controlplane"}
 	cases := map[string]struct {
 		vm    proxmox.VM
-		note  string
+		begun []int
 		known map[string]int
 		want  string // of the error, "" where it is ours
 	}{
-		"ours":                             {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: ours}},
-		"at no node's id":                  {vm: proxmox.VM{ID: 431, Name: "db"}},
-		"another name and no tag":          {vm: proxmox.VM{ID: 421, Name: "db"}, want: `is "db" without the cluster's tag, not blue-cp-1 of cluster blue`},
-		"another name":                     {vm: proxmox.VM{ID: 421, Name: "db", Tags: ours}, want: `is "db", not blue-cp-1`},
-		"our name, another cluster's tag":  {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"green"}}, want: "without the cluster's tag"},
-		"begun, the tag yet to come":       {vm: proxmox.VM{ID: 421, Name: "blue-cp-1"}, note: "[421, 422]"},
-		"another one in the place of that": {vm: proxmox.VM{ID: 421, Name: "db"}, note: "[421]", want: `is "db"`},
-		"renamed in the description":       {vm: proxmox.VM{ID: 421, Name: "blue-old", Tags: ours}, known: map[string]int{"blue-old": 421}},
-		"known to the state alone":         {vm: proxmox.VM{ID: 500, Name: "db"}, known: map[string]int{"blue-worker-9": 500}, want: "not blue-worker-9"},
+		"ours":                               {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: ours}},
+		"as an earlier castle has tagged it": {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"castle", "blue", "controlplane"}}},
+		"the bare name":                      {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"blue", "castle"}}, want: "without the cluster's tag"},
+		"at no node's id":                    {vm: proxmox.VM{ID: 431, Name: "db"}},
+		"another name and no tag":            {vm: proxmox.VM{ID: 421, Name: "db"}, want: `is "db" without the cluster's tag, not blue-cp-1 of cluster blue`},
+		"another name":                       {vm: proxmox.VM{ID: 421, Name: "db", Tags: ours}, want: `is "db", not blue-cp-1`},
+		"our name, another cluster's tag":    {vm: proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"castle-green"}}, want: "without the cluster's tag"},
+		"begun, the tag yet to come":         {vm: proxmox.VM{ID: 421, Name: "blue-cp-1"}, begun: []int{421, 422}},
+		"another one in the place of that":   {vm: proxmox.VM{ID: 421, Name: "db"}, begun: []int{421}, want: `is "db"`},
+		"renamed in the description":         {vm: proxmox.VM{ID: 421, Name: "blue-old", Tags: ours}, known: map[string]int{"blue-old": 421}},
+		"known to the state alone":           {vm: proxmox.VM{ID: 500, Name: "db"}, known: map[string]int{"blue-worker-9": 500}, want: "not blue-worker-9"},
 	}
 	for name, c := range cases {
-		err := host(t, c.vm).CheckOwned(t.Context(), note(t, c.note), c.known)
+		err := host(t, c.vm).CheckOwned(t.Context(), c.begun, c.known)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -96,31 +88,24 @@ func TestAVMIsTheClustersByIDNameAndTagTogether(t *testing.T) {
 }
 
 // A create that was killed twice: the second one must not forget what the first had begun.
-func TestABegunVMStaysInTheNoteUntilItIsConfigured(t *testing.T) {
-	h := host(t, proxmox.VM{ID: 421, Name: "blue-cp-1"}, proxmox.VM{ID: 422, Name: "blue-cp-2", Tags: []string{"blue"}})
-	state := note(t, "[421, 423, 424, 425]")
-	if err := h.NoteUnfinished(t.Context(), state); err != nil {
-		t.Fatal(err)
+func TestABegunVMIsUnfinishedUntilItIsConfigured(t *testing.T) {
+	h := host(t, proxmox.VM{ID: 421, Name: "blue-cp-1"}, proxmox.VM{ID: 422, Name: "blue-cp-2", Tags: []string{"castle-blue"}})
+	ids, err := h.Unfinished(t.Context(), []int{421, 423, 424, 425})
+	if err != nil || !slices.Equal(ids, []int{421, 423, 424, 425}) {
+		t.Errorf("unfinished are %v, %v", ids, err)
 	}
-	begun, err := h.Begun(state)
-	if want := []string{"blue-cp-1", "blue-cp-3", "blue-worker-1", "blue-worker-2"}; err != nil || !slices.Equal(begun, want) {
-		t.Errorf("begun are %v, %v", begun, err)
+	if got, want := h.Begun(ids), []string{"blue-cp-1", "blue-cp-3", "blue-worker-1", "blue-worker-2"}; !slices.Equal(got, want) {
+		t.Errorf("begun are %v", got)
 	}
-	if err := h.CheckOwned(t.Context(), state, nil); err != nil {
+	if err := h.CheckOwned(t.Context(), ids, nil); err != nil {
 		t.Error(err)
-	}
-	if err := ForgetUnfinished(state); err != nil {
-		t.Fatal(err)
-	}
-	if begun, err := h.Begun(state); err != nil || begun != nil {
-		t.Error(fmt.Sprint("after the note was removed: ", begun), err)
 	}
 }
 
 // What a token may not see is left out of every list, as if it were not there.
 func TestATokenThatSeesNothingIsNoProofThatNothingIsThere(t *testing.T) {
 	blind := map[string][]string{"/": {"Sys.Audit"}}
-	ours := proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"blue"}}
+	ours := proxmox.VM{ID: 421, Name: "blue-cp-1", Tags: []string{"castle-blue"}}
 	template := proxmox.VM{ID: 900, Name: "talos"}
 	if vms, err := hostSeenBy(t, blind, ours, template).VMs(t.Context()); err == nil || !strings.Contains(err.Error(), "give it VM.Audit on /vms") {
 		t.Errorf("a blind token got %+v, %v", vms, err)
@@ -134,15 +119,15 @@ func TestATokenThatSeesNothingIsNoProofThatNothingIsThere(t *testing.T) {
 
 // What a create would end with is told before it: a renamed node's VM, and one that was begun, are no strangers.
 func TestAStrangerIsAVMWithoutTheTagThatNobodyHasBegun(t *testing.T) {
-	h := host(t, proxmox.VM{ID: 421, Name: "blue-old", Tags: []string{"blue"}}, proxmox.VM{ID: 422, Name: "blue-cp-2"}, proxmox.VM{ID: 423, Name: "db"},
-		proxmox.VM{ID: 424, Name: "blue-worker-1", Tags: []string{"green"}}, proxmox.VM{ID: 430, Name: "mail"},
+	h := host(t, proxmox.VM{ID: 421, Name: "blue-old", Tags: []string{"castle-blue"}}, proxmox.VM{ID: 422, Name: "blue-cp-2"}, proxmox.VM{ID: 423, Name: "db"},
+		proxmox.VM{ID: 424, Name: "blue-worker-1", Tags: []string{"castle-green"}}, proxmox.VM{ID: 430, Name: "mail"},
 		proxmox.VM{ID: 425, Name: "under-way"})
 	vms, err := h.All(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := h.Strangers(vms, note(t, "[422, 425]"))
-	if err != nil || len(found) != 2 || !strings.Contains(found[0].Seen, `VM 423 on pve is "db" without the cluster's tag, not blue-cp-3`) || found[1].ID != 424 {
-		t.Errorf("got %+v, %v", found, err)
+	found := h.Strangers(vms, []int{422, 425})
+	if len(found) != 2 || !strings.Contains(found[0].Seen, `VM 423 on pve is "db" without the cluster's tag, not blue-cp-3`) || found[1].ID != 424 {
+		t.Errorf("got %+v", found)
 	}
 }

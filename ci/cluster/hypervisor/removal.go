@@ -23,10 +23,9 @@ var removalPatience = Patience{Tries: removalTries, Pause: removalEvery}
 type removing struct {
 	id int
 	// listed and read tell why it is another VM than the one that is meant: by the list of VMs, and by its configuration once nothing locks it.
-	listed  func(VM) error
-	read    func(*proxmox.VirtualMachine) error
-	options proxmox.VirtualMachineDeleteOptions
-	tell    func(string) // what is done, or waited for
+	listed func(VM) error
+	read   func(*proxmox.VirtualMachine) error
+	tell   func(string) // what is done, or waited for
 }
 
 // remove stops a VM and removes it. It waits for tasks of Proxmox's that hold it. did tells that it was there.
@@ -96,7 +95,9 @@ func (h *Hypervisor) removalStep(ctx context.Context, vm VM, r removing) (lock s
 		return "", ended(ctx, machine.Stop)
 	}
 	r.tell("it is removed")
-	return "", ended(ctx, func(ctx context.Context) (*proxmox.Task, error) { return machine.Delete(ctx, &r.options) })
+	return "", ended(ctx, func(ctx context.Context) (*proxmox.Task, error) {
+		return machine.Delete(ctx, &proxmox.VirtualMachineDeleteOptions{Purge: true})
+	})
 }
 
 // busy tells whether a task of Proxmox's runs on a VM, or may: whose token lacks Sys.Audit is shown none, not even its own (PVE/API2/Cluster.pm of

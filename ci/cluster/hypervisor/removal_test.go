@@ -16,7 +16,7 @@ import (
 // A host that lost its power while it cloned leaves such a lock behind; a token must not remove it.
 func TestALockThatNobodyHoldsIsNamedWithItsCure(t *testing.T) {
 	const cure = `type "qm unlock 421" on pve`
-	locked := guest(421, "blue-cp-1", "blue")
+	locked := guest(421, "blue-cp-1", "castle-blue")
 	locked.Running, locked.Config = false, map[string]string{"lock": "clone"}
 
 	h := hostWith(t, proxmox.Options{}, locked)
@@ -24,13 +24,14 @@ func TestALockThatNobodyHoldsIsNamedWithItsCure(t *testing.T) {
 	if err != nil || len(listed) != 1 {
 		t.Fatal(listed, err)
 	}
-	if _, err := h.Remove(t.Context(), listed[0], func(string) {}); err == nil || !strings.Contains(err.Error(), cure) {
+	if _, err := h.Remove(t.Context(), listed[0], nil, func(string) {}); err == nil || !strings.Contains(err.Error(), cure) {
 		t.Errorf("a wipe: %v", err)
 	}
 
+	locked.Tags = nil
 	h = hostWith(t, proxmox.Options{}, locked)
 	var told []string
-	err = h.RemoveUnfinished(t.Context(), note(t, "[421]"), func() (map[string]int, error) { return nil, nil }, func(removal Removal) error {
+	err = h.RemoveUnfinished(t.Context(), Unfinished{Begun: []int{421}, Known: nothing}, func(removal Removal) error {
 		told = append(told, fmt.Sprint(removal.Step, ": ", removal.Waiting, removal.Ended, removal.Err != nil))
 		return nil
 	})
@@ -60,7 +61,7 @@ func TestATaskThatEndedWithWarningsHasDoneItsWork(t *testing.T) {
 // Whose token lacks Sys.Audit is shown no task, and must not take a clone under way for one that nobody works on.
 func TestAVMMayBeWorkedOnWhereNoTasksAreSeen(t *testing.T) {
 	for privilege, busy := range map[string]bool{"Sys.Audit": false, "VM.Audit": true} {
-		h := hostSeenBy(t, map[string][]string{"/": {privilege, "VM.Allocate"}}, guest(421, "blue-cp-1", "blue").VM)
+		h := hostSeenBy(t, map[string][]string{"/": {privilege, "VM.Allocate"}}, guest(421, "blue-cp-1", "castle-blue").VM)
 		if got, err := h.busy(t.Context(), 421); err != nil || got != busy {
 			t.Errorf("with %s: %t, %v", privilege, got, err)
 		}

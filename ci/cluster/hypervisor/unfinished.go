@@ -2,170 +2,124 @@ package hypervisor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2"
 	"github.com/luthermonson/go-proxmox"
 
 	"tazlab.net/castle/ci/cluster/description"
 )
 
-// unfinishedFile names, in the state folder, the VMs that were not there when a create set out to make them. A run that is
-// killed leaves clones behind that no state knows and that carry no tag yet: only this tells them from somebody else's.
-// A machine is taken out of it before it is given its configuration, so that nothing in it ever holds data.
-const unfinishedFile = "unfinished-vms.json"
-
-// brokenNote is a note that holds no ids: it is not known what an earlier create had begun.
-type brokenNote struct{ err error }
-
-func (b *brokenNote) Error() string {
-	return fmt.Sprintf("the note of unfinished VMs does not say which an earlier create had begun: %v", b.err)
+// Begun are the nodes of VMs that an earlier create had begun.
+func (h *Hypervisor) Begun(begun []int) (nodes []string) {
+	for _, node := range h.cluster.Nodes {
+		if slices.Contains(begun, node.VMID) {
+			nodes = append(nodes, node.Name)
+		}
+	}
+	return nodes
 }
 
-func (b *brokenNote) Unwrap() error { return b.err }
-
-// readUnfinished reads the note; the error is a *brokenNote where it is there and holds no ids.
-func readUnfinished(state string) (ids []int, err error) {
-	data, err := os.ReadFile(filepath.Join(state, unfinishedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// Unfinished are the ids of the VMs that are still to be made, whole or not at all. begun are those that an earlier
+// create had begun: of these one that has the cluster's tag is finished by what changes machines that are there.
+func (h *Hypervisor) Unfinished(ctx context.Context, begun []int) (ids []int, err error) {
+	there, err := h.patientVMs(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read which VMs an earlier create had begun: %w", err)
+		return nil, err
 	}
-	if err := json.Unmarshal(data, &ids); err != nil {
-		return nil, &brokenNote{err}
+	for _, node := range h.cluster.Nodes {
+		if _, has := there[node.VMID]; !has || slices.Contains(begun, node.VMID) {
+			ids = append(ids, node.VMID)
+		}
 	}
 	return ids, nil
 }
 
-// setAside keeps a broken note under another name and tells so: nothing is removed on a guess.
-func setAside(state string, broken *brokenNote, tell func(Removal) error) error {
-	const step, aside = "note of unfinished VMs", unfinishedFile + ".broken"
-	if err := os.Rename(filepath.Join(state, unfinishedFile), filepath.Join(state, aside)); err != nil {
-		return fmt.Errorf("set a broken note of unfinished VMs aside: %w", err)
-	}
-	why := fmt.Sprintf("does not say which VMs an earlier create had begun (%v) and is now %s: where Proxmox says that a VM exists already, remove it by hand", broken.err, aside)
-	return errors.Join(tell(Removal{Step: step}), tell(Removal{Step: step, Waiting: why}), tell(Removal{Step: step, Ended: true}))
-}
-
-// ForgetUnfinished removes the note of unfinished VMs from a state folder: from here on they hold data, or they are gone.
-func ForgetUnfinished(state string) error {
-	if err := os.Remove(filepath.Join(state, unfinishedFile)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// ForgetUnfinishedVM takes one VM out of the note: it is about to be configured.
-func ForgetUnfinishedVM(state string, id int) error {
-	ids, err := readUnfinished(state)
-	if err != nil || !slices.Contains(ids, id) {
-		return err
-	}
-	return noteUnfinished(state, slices.DeleteFunc(ids, func(other int) bool { return other == id }))
-}
-
-// noteUnfinished writes the note, and removes one that names nothing.
-func noteUnfinished(state string, ids []int) error {
-	if len(ids) == 0 {
-		return ForgetUnfinished(state)
-	}
-	data, err := json.Marshal(ids)
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(filepath.Join(state, unfinishedFile), data, 0o600)
-}
-
-// Begun are the nodes whose VMs are in the note: an earlier create had begun them, and none holds data yet.
-func (h *Hypervisor) Begun(state string) (nodes []string, err error) {
-	ids, err := readUnfinished(state)
-	for _, node := range h.cluster.Nodes {
-		if slices.Contains(ids, node.VMID) {
-			nodes = append(nodes, node.Name)
-		}
-	}
-	return nodes, err
-}
-
-// NoteUnfinished notes in the state folder the VMs that are still to be made, whole or not at all. Those of an earlier note stay in
-// it: it is there because none of them was configured.
-func (h *Hypervisor) NoteUnfinished(ctx context.Context, state string) error {
-	there, err := h.patientVMs(ctx)
-	if err != nil {
-		return err
-	}
-	begun, err := readUnfinished(state)
-	if err != nil {
-		return err
-	}
-	unfinished := []int{}
-	for _, node := range h.cluster.Nodes {
-		if _, has := there[node.VMID]; !has || slices.Contains(begun, node.VMID) {
-			unfinished = append(unfinished, node.VMID)
-		}
-	}
-	return noteUnfinished(state, unfinished)
-}
-
 // Removal is how the removal of one unfinished VM goes on: it starts, waits, and ends.
 type Removal struct {
-	Step    string // "VM 521"; for a broken note, that
+	Step    string // "VM 521"; for a note that says nothing, that
 	Waiting string // for what, where it does not only start
 	Ended   bool
 	Err     error // at the end: why the VM is still there
 }
 
-// RemoveUnfinished removes the VMs that an earlier create had begun, by the note in the state folder, and that no state
-// knows: what is in the state is the tools' own business, also when it is half made. known are the VMs in it, by node. tell
-// takes how it goes on.
-func (h *Hypervisor) RemoveUnfinished(ctx context.Context, state string, known func() (map[string]int, error), tell func(Removal) error) error {
-	ids, err := readUnfinished(state)
-	if broken, is := errors.AsType[*brokenNote](err); is {
-		return setAside(state, broken, tell)
+// Told tells of a step in which nothing is removed why that is.
+func Told(step, why string, tell func(Removal) error) error {
+	return errors.Join(tell(Removal{Step: step}), tell(Removal{Step: step, Waiting: why}), tell(Removal{Step: step, Ended: true}))
+}
+
+// Unfinished VMs, and what may become of them.
+type Unfinished struct {
+	Begun []int // by the note of an earlier create
+	// Known are the VMs in the state, by node: what is in it is the tools' own business, also when it is half made.
+	Known func() (map[string]int, error)
+	// Confirmed says that the cluster's removal was confirmed by its name. Nothing else removes a VM that has its tag.
+	Confirmed bool
+}
+
+// RemoveUnfinished removes the VMs that an earlier create had begun and that no state knows. A clone has neither the
+// cluster's tag, which it is given once it is whole, nor has it ever been started. One that has the tag may have been
+// finished since from another machine, and hold data: it stays, to be taken into the state. tell takes how it goes
+// on.
+func (h *Hypervisor) RemoveUnfinished(ctx context.Context, vms Unfinished, tell func(Removal) error) error {
+	if len(vms.Begun) == 0 {
+		return nil
 	}
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	inState, err := known()
+	inState, err := vms.Known()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, removalLimit) // for all of them
 	defer cancel()
+	there, err := h.patientVMs(ctx)
+	if err != nil {
+		return err
+	}
 	for _, node := range h.cluster.Nodes {
-		if _, has := inState[node.Name]; has || !slices.Contains(ids, node.VMID) {
+		if _, has := inState[node.Name]; has || !slices.Contains(vms.Begun, node.VMID) {
 			continue
 		}
-		if err := h.removeLeftover(ctx, node, tell); err != nil {
+		if there[node.VMID].Ours && !vms.Confirmed {
+			why := fmt.Sprintf("an earlier create had begun it, and it has the tag of cluster %s by now: "+
+				"it is not removed, but taken into the state", h.cluster.Name)
+			if err := Told(fmt.Sprintf("VM %d", node.VMID), why, tell); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := h.removeClone(ctx, node, vms.Confirmed, tell); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeLeftover removes the VM of a node, as soon as its lock allows.
-func (h *Hypervisor) removeLeftover(ctx context.Context, node description.Node, tell func(Removal) error) error {
+// removeClone removes the VM of a node, as soon as its lock allows.
+func (h *Hypervisor) removeClone(ctx context.Context, node description.Node, confirmed bool,
+	tell func(Removal) error) error {
 	step := fmt.Sprintf("VM %d", node.VMID)
 	var last string
 	var untold []error
 	did, err := h.remove(ctx, removing{
-		id:     node.VMID,
-		listed: func(VM) error { return nil }, // a clone under way may not have its name yet
+		id: node.VMID,
+		listed: func(now VM) error { // a clone under way may not have its name yet
+			switch {
+			case now.Template:
+				return errors.New("it is a template")
+			case now.Ours && !confirmed:
+				return fmt.Errorf("it has the tag of cluster %s by now, and is left alone: call again", h.cluster.Name)
+			case !now.Ours && now.Status == Running:
+				return fmt.Errorf("it runs, which no clone does, and is left alone: %s", h.notAClone(node))
+			}
+			return nil
+		},
 		read: func(machine *proxmox.VirtualMachine) error {
 			if machine.Name != node.Name {
 				return fmt.Errorf("its name is %q, not %q: look whose it is", machine.Name, node.Name)
 			}
 			return nil
 		},
-		options: proxmox.VirtualMachineDeleteOptions{Purge: true},
 		tell: func(what string) {
 			if last == "" {
 				untold = append(untold, tell(Removal{Step: step}))
@@ -183,6 +137,17 @@ func (h *Hypervisor) removeLeftover(ctx context.Context, node description.Node, 
 		untold = append(untold, tell(Removal{Step: step, Ended: true, Err: err}))
 	}
 	return errors.Join(append([]error{err}, untold...)...)
+}
+
+// notAClone says what to do about a VM that is more than the clone which a note speaks of.
+func (h *Hypervisor) notAClone(node description.Node) string {
+	return fmt.Sprintf("if it is the cluster's, give it the tag %s; if nobody needs it, %s removes it",
+		h.cluster.Tag(), h.wipeCall(node.VMID))
+}
+
+// wipeCall removes a VM that has not the cluster's tag.
+func (h *Hypervisor) wipeCall(id int) string {
+	return fmt.Sprintf("dagger call nuclear-wipe --cluster %s --include-untagged %d", h.cluster.Name, id)
 }
 
 // patientVMs lists the VMs in the cluster's range by id, and bears some refusals.

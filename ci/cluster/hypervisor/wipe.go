@@ -52,9 +52,9 @@ func (h *Hypervisor) Condemned(ctx context.Context, untagged []int) (remove []VM
 	return remove, stay, nil
 }
 
-// Remove stops a VM and removes it with its disks, as it was listed: under the id stands that name still, and the tag where it had it. It
-// waits for tasks of Proxmox's that hold it. tell takes what it waits for.
-func (h *Hypervisor) Remove(ctx context.Context, vm VM, tell func(string)) (did bool, err error) {
+// Remove stops a VM and removes it with the volumes that were listed, as it was listed: under the id stands that name still, and the tag where
+// it had it, and no other volume would go with it. It waits for tasks of Proxmox's that hold it. tell takes what it waits for.
+func (h *Hypervisor) Remove(ctx context.Context, vm VM, volumes []string, tell func(string)) (did bool, err error) {
 	return h.remove(ctx, removing{
 		id: vm.ID,
 		listed: func(now VM) error {
@@ -63,8 +63,7 @@ func (h *Hypervisor) Remove(ctx context.Context, vm VM, tell func(string)) (did 
 			}
 			return nil
 		},
-		read:    func(*proxmox.VirtualMachine) error { return nil },
-		options: proxmox.VirtualMachineDeleteOptions{Purge: true, DestroyUnreferencedDisks: true},
-		tell:    tell,
+		read: func(*proxmox.VirtualMachine) error { return h.onlyListed(ctx, vm, volumes) },
+		tell: tell,
 	})
 }

@@ -59,6 +59,9 @@ func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 		if l.vm, err = l.proxmox.Own(ctx, options.Node); err != nil {
 			return nil, err
 		}
+		if err = cluster.OthersDisksStay(ctx, access, l.known, []string{options.Node}); err != nil {
+			return nil, err
+		}
 	}
 	if l.kube, err = access.API(); err != nil {
 		return nil, err

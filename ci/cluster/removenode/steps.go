@@ -148,6 +148,10 @@ func (l *leaving) removeVM(ctx context.Context) error {
 	if !inState {
 		return nil
 	}
+	var kept []hypervisor.Leftover
+	if l.vm != nil { // what cannot be looked up now cannot be afterwards, and that is said there
+		kept, _ = l.proxmox.Unreferenced(ctx, []hypervisor.VM{*l.vm})
+	}
 	err := run.Patiently(ctx, func(bool) error {
 		if _, err := l.cluster.OwnMachines(ctx, l.access); err != nil {
 			return err
@@ -167,7 +171,10 @@ func (l *leaving) removeVM(ctx context.Context) error {
 	if err != nil || l.vm == nil {
 		return err
 	}
-	disks, unseen := l.proxmox.NotRemoved(ctx, []hypervisor.VM{*l.vm})
+	for _, k := range kept {
+		l.notes = append(l.notes, k.Stays())
+	}
+	disks, unseen := l.proxmox.NotRemoved(ctx, []hypervisor.VM{*l.vm}, kept)
 	if unseen != "" {
 		l.notes = append(l.notes, unseen)
 	}

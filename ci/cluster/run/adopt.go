@@ -35,7 +35,7 @@ func (h *Hook) Adopt(ctx context.Context, layer string) error {
 			return err
 		}
 		defer machines.Close()
-		there, err = machines.Finished(ctx, os.Getenv(VariableState))
+		there, err = machines.Finished(ctx)
 	case layers.Engine:
 		there, err = credentialsThere(ctx)
 	default:

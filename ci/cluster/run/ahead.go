@@ -14,7 +14,6 @@ import (
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/tail"
-	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/talos"
 )
@@ -39,7 +38,7 @@ type outcome struct {
 // ahead is machines that come up while others are still made.
 type ahead struct {
 	folder string
-	state  string
+	states state.Store
 	ids    map[string]int // of the VMs, by node
 
 	mutex sync.Mutex // the note of unfinished VMs is one file
@@ -50,7 +49,7 @@ type ahead struct {
 // it is there, and etcd is founded on the first control plane while others are still cloned. The layer's own hook then waits for the end of
 // that. The function that it returns ends it, and is called when the apply has ended.
 func (c *Cluster) BringUpAhead(ctx context.Context, record *Record, access *Access) (stop func() error, err error) {
-	a := &ahead{state: c.State, ids: map[string]int{}, made: map[string]chan struct{}{}}
+	a := &ahead{states: c.StateFiles(access.Values), ids: map[string]int{}, made: map[string]chan struct{}{}}
 	for _, node := range c.Description.Nodes {
 		a.ids[node.Name], a.made[node.Name] = node.VMID, make(chan struct{})
 	}
@@ -90,7 +89,7 @@ func (a *ahead) await(ctx context.Context, node string) error {
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	return hypervisor.ForgetUnfinishedVM(a.state, a.ids[node])
+	return a.states.ForgetUnfinishedVM(ctx, a.ids[node])
 }
 
 // follow reads which machines are made, until all are. What cannot be read now may be later, and the hook has the last word.

@@ -5,16 +5,18 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"tazlab.net/castle/ci/base/filelock"
+	"tazlab.net/castle/ci/cluster/layers/state"
 )
 
 // newAhead is two machines that OpenTofu is about to make, and the lock of who works on them.
 func newAhead(t *testing.T) (a *ahead, unlock func() error) {
 	t.Helper()
-	a = &ahead{folder: t.TempDir(), state: t.TempDir(), ids: map[string]int{"cp-1": 1, "cp-2": 2}, made: map[string]chan struct{}{}}
+	a = &ahead{folder: t.TempDir(), states: state.Store{Folder: t.TempDir()}, ids: map[string]int{"cp-1": 1, "cp-2": 2}, made: map[string]chan struct{}{}}
 	for node := range a.ids {
 		a.made[node] = make(chan struct{})
 	}
@@ -71,25 +73,25 @@ func TestAMachineIsMadeWhenOpenTofuSaysSoAndAllAreWhenItHasEnded(t *testing.T) {
 			}
 		}
 	}
-	noted := func(want string) {
+	noted := func(want ...int) {
 		t.Helper()
-		if note, err := os.ReadFile(filepath.Join(a.state, "unfinished-vms.json")); err != nil || string(note) != want {
-			t.Errorf("the note of unfinished machines is %s, not %s: %v", note, want, err)
+		if ids, err := a.states.Unfinished(t.Context()); err != nil || !slices.Equal(ids, want) {
+			t.Errorf("the note of unfinished machines names %v, not %v: %v", ids, want, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(a.state, "unfinished-vms.json"), []byte("[1,2]"), 0o600); err != nil {
+	if err := a.states.NoteUnfinished(t.Context(), []int{1, 2}); err != nil {
 		t.Fatal(err)
 	}
 	write(cp1Begun, cp1Gone, another, "no JSON")
 	if a.is(t, "cp-1") {
 		t.Error("a machine passes for made before it is")
 	}
-	noted("[1,2]")
+	noted(1, 2)
 	write(cp1Made, cp1Made)
 	if !a.is(t, "cp-1") {
 		t.Error("a machine that is made does not pass for it")
 	}
-	noted("[2]") // before it is configured
+	noted(2) // before it is configured
 	if a.is(t, "cp-2") {
 		t.Error("another machine passes for made")
 	}

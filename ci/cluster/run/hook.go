@@ -68,7 +68,11 @@ func (h *Hook) LayerStarts(ctx context.Context, layer string) error {
 		}
 	}
 	defer machines.Close()
-	return machines.CheckOwned(ctx, os.Getenv(VariableState), known)
+	begun, err := h.states().Begun(ctx)
+	if err != nil {
+		return err
+	}
+	return machines.CheckOwned(ctx, begun, known)
 }
 
 // hypervisor is the cluster's Proxmox, to be closed when done.
@@ -101,7 +105,7 @@ func (h *Hook) LayerFails(layer string) error {
 	return errors.Join(h.layer(layer, timeline.PhaseEnd, timeline.ResultFailed), err)
 }
 
-// states are the layers' states, for copies of them: nothing can be decrypted here.
+// states are the layers' states, for copies of them and what is noted beside them: nothing can be decrypted here.
 func (h *Hook) states() state.Store {
 	return state.Store{
 		Cluster: h.description, Folder: os.Getenv(VariableState),
@@ -196,7 +200,7 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 		return err
 	}
 	// From here on the machines hold data, and none of them is a leftover any more.
-	if err := hypervisor.ForgetUnfinished(os.Getenv(VariableState)); err != nil {
+	if err := h.states().ForgetUnfinished(ctx); err != nil {
 		return err
 	}
 	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: h.machine})

@@ -1,6 +1,7 @@
 package wipe
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -17,10 +18,13 @@ type Report struct {
 	Remove  []VM     `json:"remove"`
 	Stay    []VM     `json:"stay"`
 	States  []string `json:"states"` // layers whose states were taken away; each is kept as a copy
+	// Kept are volumes with the id of a VM that goes, which its configuration does not name.
+	Kept []Volume `json:"kept"`
 
-	Unseen string `json:"unseen,omitempty"` // what of its end could not be looked up
+	Unseen string `json:"unseen,omitempty"` // what could not be looked up
 
 	condemned []hypervisor.VM
+	kept      []hypervisor.Leftover
 }
 
 // VM is one of Proxmox's.
@@ -29,17 +33,44 @@ type VM struct {
 	Name string `json:"name"`
 	Host string `json:"host"`
 	Why  string `json:"why,omitempty"` // it stays
+
+	Volumes []string `json:"volumes,omitempty"` // that go with it
+}
+
+// Volume is one of a storage's, which stays.
+type Volume struct {
+	Name string `json:"name"`
+	Host string `json:"host"`
+	VM   int    `json:"vm"` // whose id it has
+	Fix  string `json:"fix"`
 }
 
 func newReport(described *description.Cluster, remove []hypervisor.VM, stay []hypervisor.Staying) *Report {
-	r := &Report{Cluster: described.Name, Proxmox: described.Proxmox.URL, Remove: []VM{}, Stay: []VM{}, States: []string{}, condemned: remove}
+	r := &Report{Cluster: described.Name, Proxmox: described.Proxmox.URL, condemned: remove,
+		Remove: []VM{}, Stay: []VM{}, States: []string{}, Kept: []Volume{}}
 	for _, vm := range remove {
 		r.Remove = append(r.Remove, VM{ID: vm.ID, Name: vm.Name, Host: vm.Host})
 	}
 	for _, vm := range stay {
-		r.Stay = append(r.Stay, VM{vm.ID, vm.Name, vm.Host, vm.Why})
+		r.Stay = append(r.Stay, VM{ID: vm.ID, Name: vm.Name, Host: vm.Host, Why: vm.Why})
 	}
 	return r
+}
+
+// lists looks up which volumes go with the machines, and which stay that have their ids.
+func (r *Report) lists(ctx context.Context, machines *hypervisor.Hypervisor) (err error) {
+	for i, vm := range r.condemned {
+		if r.Remove[i].Volumes, err = machines.Volumes(ctx, vm); err != nil {
+			return err
+		}
+	}
+	if r.kept, err = machines.Unreferenced(ctx, r.condemned); err != nil {
+		r.Unseen = fmt.Sprintf("not looked up: whether storages have other disks with these ids, which would stay: %v", err)
+	}
+	for _, l := range r.kept {
+		r.Kept = append(r.Kept, Volume{l.Volume, l.VM.Host, l.VM.ID, l.FixOfAnyones()})
+	}
+	return nil
 }
 
 // Text is for a person.
@@ -57,12 +88,19 @@ func (r *Report) Text() string {
 	}
 	for _, vm := range r.Remove {
 		fmt.Fprintf(&out, "  VM %d %s on %s\n", vm.ID, vm.Name, vm.Host)
-	}
-	for i, vm := range r.Stay {
-		if i == 0 {
-			out.WriteString("\nstays:\n")
+		for _, volume := range vm.Volumes {
+			fmt.Fprintf(&out, "    %s\n", volume)
 		}
+	}
+	if len(r.Stay)+len(r.Kept) > 0 {
+		out.WriteString("\nstays:\n")
+	}
+	for _, vm := range r.Stay {
 		fmt.Fprintf(&out, "  VM %d %s on %s: %s\n", vm.ID, vm.Name, vm.Host, vm.Why)
+	}
+	for _, volume := range r.Kept {
+		fmt.Fprintf(&out, "  %s on %s: it has the id of VM %d, whose configuration does not name it: %s\n",
+			volume.Name, volume.Host, volume.VM, volume.Fix)
 	}
 	switch {
 	case !r.Done:

@@ -98,11 +98,15 @@ func look(ctx context.Context, cluster *run.Cluster, options Options) (*found, e
 		verified()
 	}
 	remove, stay, err := machines.Condemned(ctx, options.Untagged)
+	report := newReport(cluster.Description, remove, stay)
+	if err == nil {
+		err = report.lists(ctx, machines)
+	}
 	if err != nil {
 		close()
 		return nil, err
 	}
-	return &found{newReport(cluster.Description, remove, stay), machines, states, close}, nil
+	return &found{report, machines, states, close}, nil
 }
 
 // wipe removes the machines and takes the states away. A store of the states that does not answer keeps no machine.
@@ -118,17 +122,14 @@ func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, machine
 	if err := machines.MayRemove(ctx); err != nil {
 		return err
 	}
-	if err := removeAll(ctx, cluster, record, machines, report.condemned); err != nil {
-		return err
-	}
-	if err := hypervisor.ForgetUnfinished(cluster.State); err != nil {
+	if err := removeAll(ctx, cluster, record, machines, report); err != nil {
 		return err
 	}
 	if err := left(ctx, machines, report); err != nil {
 		return err
 	}
 	var disks []error
-	disks, report.Unseen = machines.NotRemoved(ctx, report.condemned)
+	disks, report.Unseen = machines.NotRemoved(ctx, report.condemned, report.kept)
 	report.Done = true
 	if lockErr != nil {
 		lockErr = fmt.Errorf("the machines are gone; the states are still there, since their store could not be locked, and the same call takes them away when it answers: %w", lockErr)
@@ -143,7 +144,9 @@ func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, machine
 }
 
 // removeAll removes some machines at a time, and tells of all that could not be.
-func removeAll(ctx context.Context, cluster *run.Cluster, record *run.Record, machines *hypervisor.Hypervisor, list []hypervisor.VM) error {
+func removeAll(ctx context.Context, cluster *run.Cluster, record *run.Record, machines *hypervisor.Hypervisor,
+	report *Report) error {
+	list := report.condemned
 	slots := make(chan struct{}, atOnce)
 	failures := make([]error, len(list))
 	var wait sync.WaitGroup
@@ -152,7 +155,7 @@ func removeAll(ctx context.Context, cluster *run.Cluster, record *run.Record, ma
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			failures[i] = record.Step(cluster.Description.Name, fmt.Sprintf("VM %d %s", vm.ID, vm.Name), func(tell func(string)) (bool, error) {
-				return machines.Remove(ctx, vm, tell)
+				return machines.Remove(ctx, vm, report.Remove[i].Volumes, tell)
 			})
 		})
 	}

@@ -42,7 +42,7 @@ func TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent(t *testing.T) {
 	for _, want := range []string{notRemoved, "\n  gitops: ", "\nsince\n  what Flux applied: kustomizations flux-system/apps, kustomizations flux-system/flux-system stay; nothing has gone for 45s: ",
 		"Kustomization flux-system/flux-system (finalizers.fluxcd.io)", "\n  volumes: persistentvolumes shop stay; nothing has gone for 15s",
 		"\n  layer engine failed: ", `failed calling webhook "validate.externalsecret.external-secrets.io"`,
-		"looked up: the states of all 6 layers are empty, and Proxmox has no VM from 521 to 532 with the tag sandbox"} {
+		"looked up: the states of all 6 layers are empty, and Proxmox has no VM from 521 to 532 with the tag castle-sandbox"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("destroy does not say %q:\n%s", want, said)
 		}

@@ -168,7 +168,7 @@ func (w *world) hasExactlyItsVMs() {
 	for _, node := range w.cluster.Nodes {
 		found := 0
 		for _, vm := range vms {
-			if vm.ID == node.VMID && vm.Name == node.Name && vm.Status == "running" && slices.Contains(strings.Split(vm.Tags, ";"), w.cluster.Name) {
+			if vm.ID == node.VMID && vm.Name == node.Name && vm.Status == "running" && slices.Contains(strings.Split(vm.Tags, ";"), w.cluster.Tag()) {
 				found++
 			}
 		}

@@ -35,7 +35,7 @@ func TestWipe(t *testing.T) {
 	}
 
 	listed := call().succeeds().stdout.String()
-	for _, want := range []string{"would be removed", "VM 521 sandbox-cp-1 on pve\n", "VM 530 db on pve: it has not the tag sandbox\n", "confirm with --confirm sandbox"} {
+	for _, want := range []string{"would be removed", "VM 521 sandbox-cp-1 on pve\n    local-lvm:vm-521-cloudinit\n    local-lvm:vm-521-disk-0\n", "VM 530 db on pve: it has not the tag castle-sandbox\n", "confirm with --confirm sandbox"} {
 		if !strings.Contains(listed, want) {
 			t.Errorf("%q is not in\n%s", want, listed)
 		}
@@ -53,7 +53,7 @@ func TestWipe(t *testing.T) {
 	})
 	killed.kill()
 	killed.wait(time.Minute)
-	if said := call("--confirm=sandbox").succeeds().stdout.String(); !strings.Contains(said, "VM 530 db on pve: it has not the tag sandbox") {
+	if said := call("--confirm=sandbox").succeeds().stdout.String(); !strings.Contains(said, "VM 530 db on pve: it has not the tag castle-sandbox") {
 		t.Errorf("a wipe says\n%s", said)
 	}
 	var left []int

@@ -12,8 +12,8 @@ resource "proxmox_virtual_environment_vm" "node" {
   node_name = each.value.host
   vm_id     = each.value.vmID
 
-  # The cluster's name is what a wipe goes by. Proxmox sorts tags; unsorted ones would differ for ever.
-  tags = sort(["castle", var.cluster.name, each.value.role])
+  # castle knows the cluster's VMs by castle-NAME. Proxmox sorts tags; unsorted ones would differ for ever.
+  tags = sort(["castle", "castle-${var.cluster.name}", each.value.role])
 
   on_boot = true
 
@@ -22,6 +22,9 @@ resource "proxmox_virtual_environment_vm" "node" {
 
   # No agent runs in Talos unless an extension brings it, and a shutdown request to a node without etcd quorum hangs.
   stop_on_destroy = true
+
+  # What the VM's configuration does not name may be somebody else's, whatever id is in its name. The provider's default removes it.
+  delete_unreferenced_disks_on_destroy = false
 
   timeout_clone       = 900
   timeout_create      = 900

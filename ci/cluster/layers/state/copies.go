@@ -123,7 +123,7 @@ func readHeader(data []byte) (header, error) {
 }
 
 // Empty takes the states away, whatever they hold, and keeps each as a copy; it names the layers that had one. What an earlier run could not
-// write where it belongs is set aside.
+// write where it belongs is set aside, and no VM counts as unfinished any more.
 func (s Store) Empty(ctx context.Context, now time.Time) (emptied []string, err error) {
 	for _, layer := range layers.All {
 		had, err := s.takeAway(ctx, layer.Name, now)
@@ -134,7 +134,7 @@ func (s Store) Empty(ctx context.Context, now time.Time) (emptied []string, err 
 			emptied = append(emptied, layer.Name)
 		}
 	}
-	return emptied, s.forgetRescued()
+	return emptied, errors.Join(s.forgetRescued(), s.ForgetUnfinished(ctx))
 }
 
 // takeAway removes a layer's state, whatever it holds, once there is a copy of it. It tells whether there was one.

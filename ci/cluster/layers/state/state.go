@@ -195,6 +195,8 @@ type VM struct {
 	Role    string     // of the node, as its tags have it
 	Address netip.Addr // the node's; the zero one where the making of the VM failed before it had one
 	Tainted bool       // its making failed half-way; OpenTofu is going to replace it
+	// TakesUnreferenced says that OpenTofu removes with it also volumes that its configuration does not name.
+	TakesUnreferenced bool
 }
 
 // IDs are the VMs' ids by the nodes' names.
@@ -211,6 +213,7 @@ type attributes struct {
 	ID             int      `json:"vm_id"`
 	Host           string   `json:"node_name"`
 	Tags           []string `json:"tags"`
+	Unreferenced   bool     `json:"delete_unreferenced_disks_on_destroy"`
 	Initialization []struct {
 		IPConfig []struct {
 			IPv4 []struct {
@@ -263,7 +266,8 @@ func (c *contents) vms() (VMs, error) {
 			if err := json.Unmarshal(instance.Attributes, &attributes); err != nil || attributes.ID == 0 {
 				return nil, fmt.Errorf("the state of layer %s does not say which VM %v is: %w", layers.Platform, instance.Key, cmp.Or(err, errors.New("no vm_id")))
 			}
-			vm := VM{ID: attributes.ID, Host: attributes.Host, Role: description.RoleWorker, Address: attributes.address(), Tainted: instance.Status == "tainted"}
+			vm := VM{ID: attributes.ID, Host: attributes.Host, Role: description.RoleWorker, Address: attributes.address(),
+				Tainted: instance.Status == "tainted", TakesUnreferenced: attributes.Unreferenced}
 			if slices.Contains(attributes.Tags, description.RoleControlPlane) {
 				vm.Role = description.RoleControlPlane
 			}

@@ -23,13 +23,13 @@ func TestVMsAreListedByTheirNodes(t *testing.T) {
 	held, err := parse(`{"resources": [
 		{"mode": "managed", "type": "terraform_data", "name": "other", "instances": [{"attributes": {"vm_id": 9}}]},
 		{"mode": "managed", "type": "proxmox_virtual_environment_vm", "name": "node", "instances": [
-			{"index_key": "cp-1", "attributes": {"vm_id": 421, "name": "cp-1", "node_name": "pve", "tags": ["blue", "castle", "controlplane"],
+			{"index_key": "cp-1", "attributes": {"vm_id": 421, "name": "cp-1", "node_name": "pve", "tags": ["castle", "castle-blue", "controlplane"], "delete_unreferenced_disks_on_destroy": true,
 				"initialization": [{"ip_config": [{"ipv4": [{"address": "192.168.1.211/24"}]}]}]}},
 			{"index_key": "worker-1", "status": "tainted", "attributes": {"vm_id": 424}}]}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if vms, err := held.vms(); err != nil || fmt.Sprint(vms, vms.IDs()) != "map[cp-1:{421 pve controlplane 192.168.1.211 false} worker-1:{424  worker invalid IP true}] map[cp-1:421 worker-1:424]" {
+	if vms, err := held.vms(); err != nil || fmt.Sprint(vms, vms.IDs()) != "map[cp-1:{421 pve controlplane 192.168.1.211 false true} worker-1:{424  worker invalid IP true false}] map[cp-1:421 worker-1:424]" {
 		t.Errorf("got %v, %v", vms, err)
 	}
 	nameless, err := parse(`{"resources": [{"mode": "managed", "type": "proxmox_virtual_environment_vm", "name": "node", "instances": [{"index_key": "cp-1", "attributes": {}}]}]}`)
@@ -51,7 +51,7 @@ func TestMachinesThatAreThereAreListedByTheirNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if vms, err := held.vms(); err != nil || fmt.Sprint(vms) != "map[cp-1:{0  controlplane 192.168.1.211 false} worker-1:{0  worker 192.168.1.214 false}]" {
+	if vms, err := held.vms(); err != nil || fmt.Sprint(vms) != "map[cp-1:{0  controlplane 192.168.1.211 false false} worker-1:{0  worker 192.168.1.214 false false}]" {
 		t.Errorf("got %v, %v", vms, err)
 	}
 	nowhere, err := parse(`{"resources": [{"mode": "managed", "type": "terraform_data", "name": "node", "instances": [{"index_key": "cp-1", "attributes": {"input": {"value": {}, "type": ["object", {}]}}}]}]}`)

@@ -127,9 +127,15 @@ var clusters = []Story{
 		in(scenarios, "TestSomebodyElsesVMInTheOneOfANodeIsLeftAlone"), in(hypervisor, "TestAVMIsTheClustersByIDNameAndTagTogether"))},
 	{"wipe-guards", "what has the cluster's id and its tag goes, and nothing else; without the typed name it is listed", also(
 		in(scenarios, "TestWipe"), in(hypervisor, "TestAWipeTakesWhatHasTheClustersIDAndItsTag", "TestAVMIsRemovedAsItWasListed"))},
-	{"disk-stays", "disks that a storage did not let go of when their VM was removed are named with what removes them, also before the next VM of that id; those of other VMs are not", also(
+	{"role-as-name", "a VM is the cluster's by the tag castle-NAME alone, whatever a cluster is called; VMs that an earlier castle tagged with bare words are tagged anew in place, and neither restarted nor replaced", also(
+		in(scenarios, "TestVMsThatAnEarlierCastleTaggedAreTaggedAnewInPlace"), in(hypervisor, "TestAVMIsTheClustersByIDNameAndTagTogether", "TestAWipeTakesWhatHasTheClustersIDAndItsTag"),
+		in("cluster/description", "TestTheTagsOfAVMSayWhoseItIs", "TestANameThatIsATagOfOtherClustersVMsIsReserved"))},
+	{"old-note", "what one machine had begun and another one finished is taken into the state; a note of begun VMs removes nothing that has the cluster's tag, runs, or does not fit the states", also(
+		in(scenarios, "TestAnOldNoteTakesNoVMAway"), in(hypervisor, "TestAnOldNoteRemovesNothingButAClone"),
+		in("cluster/layers/state", "TestTheNoteOfUnfinishedVMsIsKeptWithTheStates", "TestANoteThatDoesNotFitTheStatesSaysNothing", "TestANoteOfThisMachineAloneSaysNothingOfStatesInS3"))},
+	{"disk-stays", "disks that a storage did not let go of when their VM was removed are named with what removes them, also before the next VM of that id; those of other VMs are not, and no removal takes a disk that the VM's configuration does not name", also(
 		in(scenarios, "TestDisksThatStayBehindAreNamed", "TestAWipeNamesDisksThatStayBehind", "TestAWorkerLeaves"),
-		in(hypervisor, "TestDisksThatStayBehindAreNamedWithTheirCureAndNobodyElsesAre", "TestATokenThatSeesNoDisksDoesNotSayThatTheyAreGone"),
+		in(hypervisor, "TestDisksThatStayBehindAreNamedWithTheirCureAndNobodyElsesAre", "TestADiskThatNoConfigurationOfTheClustersNamesStays", "TestAVMIsRemovedAsItWasListed", "TestATokenThatSeesNoDisksDoesNotSayThatTheyAreGone"),
 		in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
 	{"destroy-hangs", "a cluster that is dead in part, or whose API is silent, is removed all the same within a deadline; what went with its machines is listed", also(
 		in(scenarios, "TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent"), in(teardown, "TestWhatHoldsIsNamedOnceNothingGoesAnyMore"))},
