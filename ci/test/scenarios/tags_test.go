@@ -78,6 +78,10 @@ func TestAnOldNoteTakesNoVMAway(t *testing.T) {
 	w.hasVMs(2)
 	killed.kill()
 	killed.wait(time.Minute)
+	w.until(2*time.Minute, "Proxmox has ended what it cloned", func() (string, bool) { // a clone has its name at its end
+		vms := w.vms()
+		return fmt.Sprint(vms), !slices.ContainsFunc(vms, func(vm vm) bool { return strings.HasPrefix(vm.Name, "VM ") })
+	})
 
 	w.flags = []string{"--state=" + w.state() + "-2"}
 	w.castle(append([]string{"nuclear-wipe", "--confirm=sandbox"}, w.untagged()...)...).succeeds()

@@ -44,16 +44,9 @@ func (s Store) Unfinished(ctx context.Context) (ids []int, err error) {
 	if old := s.oldNote(); old != "" {
 		return nil, &UselessNote{"it is in this engine's volume, and the states are not"}
 	}
-	data, _, err := s.vault().get(ctx, unfinishedFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read which VMs an earlier create had begun: %w", err)
-	}
-	var note unfinished
-	if err := json.Unmarshal(data, &note); err != nil {
-		return nil, &UselessNote{err.Error()}
+	note, err := s.readNote(ctx)
+	if note == nil {
+		return nil, err
 	}
 	now, err := s.platform(ctx)
 	switch {
@@ -67,6 +60,22 @@ func (s Store) Unfinished(ctx context.Context) (ids []int, err error) {
 			"which has serial %d", note.VMs, note.Serial, layers.Platform, now.Serial)}
 	}
 	return note.VMs, nil
+}
+
+// readNote reads the note, whatever it fits; it is nil where there is none.
+func (s Store) readNote(ctx context.Context) (*unfinished, error) {
+	data, _, err := s.vault().get(ctx, unfinishedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which VMs an earlier create had begun: %w", err)
+	}
+	note := &unfinished{}
+	if err := json.Unmarshal(data, note); err != nil {
+		return nil, &UselessNote{err.Error()}
+	}
+	return note, nil
 }
 
 // Begun is Unfinished for who removes nothing by it: a note that says nothing names none, and one beside a state that
@@ -90,7 +99,11 @@ func (s Store) NoteUnfinished(ctx context.Context, ids []int) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(unfinished{Serial: now.Serial, Lineage: now.Lineage, VMs: ids})
+	return s.writeNote(ctx, unfinished{Serial: now.Serial, Lineage: now.Lineage, VMs: ids})
+}
+
+func (s Store) writeNote(ctx context.Context, note unfinished) error {
+	data, err := json.Marshal(note)
 	if err != nil {
 		return err
 	}
@@ -106,13 +119,18 @@ func (s Store) ForgetUnfinished(ctx context.Context) error {
 	return errors.Join(err, s.vault().delete(ctx, unfinishedFile))
 }
 
-// ForgetUnfinishedVM takes one VM out of the note: it is about to be configured.
+// ForgetUnfinishedVM takes one VM out of the note: it is about to be configured. OpenTofu may be writing the state
+// meanwhile, which is not read.
 func (s Store) ForgetUnfinishedVM(ctx context.Context, id int) error {
-	ids, err := s.Unfinished(ctx)
-	if err != nil || !slices.Contains(ids, id) {
+	note, err := s.readNote(ctx)
+	if note == nil || !slices.Contains(note.VMs, id) {
 		return err
 	}
-	return s.NoteUnfinished(ctx, slices.DeleteFunc(ids, func(other int) bool { return other == id }))
+	note.VMs = slices.DeleteFunc(note.VMs, func(other int) bool { return other == id })
+	if len(note.VMs) == 0 {
+		return s.ForgetUnfinished(ctx)
+	}
+	return s.writeNote(ctx, *note)
 }
 
 // SetUnfinishedAside keeps a useless note under another name, which it returns: nothing is removed on a guess.

@@ -46,9 +46,11 @@ func TestTheNoteOfUnfinishedVMsIsKeptWithTheStates(t *testing.T) {
 			other.Folder = t.TempDir()
 		}
 		other.unfinished(t, 421, 422)
+		write(t, s, []byte("{")) // OpenTofu writes it at this moment
 		if err := other.ForgetUnfinishedVM(t.Context(), 421); err != nil {
 			t.Fatal(err)
 		}
+		write(t, s, encrypted(1, "x"))
 		s.unfinished(t, 422)
 		if err := other.ForgetUnfinishedVM(t.Context(), 421); err != nil {
 			t.Fatal(err)
