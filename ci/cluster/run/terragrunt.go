@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -51,6 +52,9 @@ func (c *Cluster) terragrunt(ctx context.Context, record *Record, access *Access
 	defer way.Close()
 	runner.Env = append(runner.Env, way.Environment()...)
 	record.logs = logs
+	if c.Description.State.Backend == description.StateS3 {
+		command = append(command, "-lock=false") // the run holds OpenTofu's locks itself: layers/state/locks.go
+	}
 	report, err := runner.RunAll(ctx, command...)
 	err = errors.Join(err, logs.close())
 	if err == nil {

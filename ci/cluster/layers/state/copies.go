@@ -67,7 +67,7 @@ func (s Store) Copy(ctx context.Context, layer string, now time.Time) error {
 		return fmt.Errorf("copy the state of layer %s: %w", layer, err)
 	}
 	for len(known) >= keptCopies {
-		if err := s.vault().delete(ctx, copyName(layer, known[0])); err != nil {
+		if err := s.vault().delete(ctx, copyName(layer, known[0]), ""); err != nil {
 			return err
 		}
 		known = known[1:]
@@ -139,7 +139,7 @@ func (s Store) Empty(ctx context.Context, now time.Time) (emptied []string, err 
 
 // takeAway removes a layer's state, whatever it holds, once there is a copy of it. It tells whether there was one.
 func (s Store) takeAway(ctx context.Context, layer string, now time.Time) (had bool, err error) {
-	_, _, err = s.vault().get(ctx, nameOf(layer))
+	_, version, err := s.vault().get(ctx, nameOf(layer))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -149,7 +149,7 @@ func (s Store) takeAway(ctx context.Context, layer string, now time.Time) (had b
 	if err := s.Copy(ctx, layer, now); err != nil {
 		return true, err
 	}
-	if err := s.vault().delete(ctx, nameOf(layer)); err != nil {
+	if err := s.vault().delete(ctx, nameOf(layer), version); err != nil {
 		return true, fmt.Errorf("the state of layer %s: %w", layer, err)
 	}
 	return true, nil

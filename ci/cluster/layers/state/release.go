@@ -63,6 +63,8 @@ func (s Store) takeOut(ctx context.Context, layer string, addresses []string) er
 		var options []tfexec.StateRmCmdOption
 		if s.Bucket == nil {
 			options = append(options, tfexec.Backup(filepath.Join(scratch, "backup")))
+		} else {
+			options = append(options, tfexec.Lock(false)) // castle holds it: locks.go
 		}
 		if err := tofu.StateRm(ctx, address, options...); err != nil {
 			return fmt.Errorf("take %s out of the state of layer %s: %w", address, layer, err)

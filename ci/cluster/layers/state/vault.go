@@ -24,7 +24,8 @@ type vault interface {
 	get(ctx context.Context, name string) (data []byte, version string, err error)
 	// put writes a file whose version is still the given one, "" for none.
 	put(ctx context.Context, name string, data []byte, version string) error
-	delete(ctx context.Context, name string) error
+	// delete removes a file whose version is still the given one, "" for any; it is not an error if there is none.
+	delete(ctx context.Context, name, version string) error
 	// list gives the names of the files in a folder, sorted.
 	list(ctx context.Context, folder string) ([]string, error)
 }
@@ -50,8 +51,8 @@ func (v bucketVault) put(ctx context.Context, name string, data []byte, version 
 	return v.Put(ctx, path.Join(v.prefix, name), data, version)
 }
 
-func (v bucketVault) delete(ctx context.Context, name string) error {
-	return v.Delete(ctx, path.Join(v.prefix, name))
+func (v bucketVault) delete(ctx context.Context, name, version string) error {
+	return v.Delete(ctx, path.Join(v.prefix, name), version)
 }
 
 func (v bucketVault) list(ctx context.Context, folder string) ([]string, error) {
@@ -82,7 +83,7 @@ func (v folderVault) put(_ context.Context, name string, data []byte, _ string) 
 	return renameio.WriteFile(v.file(name), data, 0o600)
 }
 
-func (v folderVault) delete(_ context.Context, name string) error {
+func (v folderVault) delete(_ context.Context, name, _ string) error {
 	if err := os.Remove(v.file(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

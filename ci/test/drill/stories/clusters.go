@@ -105,7 +105,8 @@ var clusters = []Story{
 		in(layers, "TestAProviderThatIsNotTheOneOfTheFirstUseIsNotInstalled"))},
 	{"helm-lock", "a release that a kill left unfinished is freed before the apply", in(scenarios, "TestCreateGoesOnAfterItWasKilledWhileHelmInstalled")},
 	{"s3-lock", "the same engine frees what its dead run held; any other is told who, since when, and how to unlock", also(
-		in(scenarios, "TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead"), in("cluster/layers/state", "TestALockOfAnOpenTofuThatWasKilledIsFreed"))},
+		in(scenarios, "TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead"), in("cluster/layers/state", "TestALockIsTakenOverOnlyFromADeadProcess", "TestAPersonWithOpenTofuIsKeptOutAndNotTakenForADeadRun",
+			"TestALockThatIsAnothersMeanwhileIsNotRemoved"))},
 	{"node-leaves", "what speaks against it is told first; drained, out of etcd, wiped, VM, state and Node removed, after any interruption, too",
 		also(in(scenarios, "TestAWorkerLeaves", "TestControlPlanesLeave", "TestANodeLeavesThatIsInterruptedAtEachStep"),
 			in(talos, "TestAMemberIsTakenOutThoughAnotherHasJustComeBack"))},

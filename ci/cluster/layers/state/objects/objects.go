@@ -110,15 +110,44 @@ func (b *Bucket) put(ctx context.Context, key string, data []byte, version strin
 		in.IfMatch = &version
 	}
 	_, err := b.client.PutObject(ctx, in)
-	return b.explain("write", key, err)
+	if err = b.explain("write", key, err); version != "" && errors.Is(err, ErrNotExist) {
+		// AWS answers 404 to a write under If-Match whose object was removed meanwhile.
+		// Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html.
+		return fmt.Errorf("write %s: %w", b.name(key), ErrChanged)
+	}
+	return err
 }
 
-// Delete removes an object; that there is none is no error.
-func (b *Bucket) Delete(ctx context.Context, key string) error {
+// Delete removes an object whose version is still the given one, else ErrChanged; it is not an error if there is none. A version of "" removes
+// the object as it is.
+//
+// AWS compares the version in the same step (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html), and many other
+// stores ignore the condition or refuse it. So the version is compared here first, which leaves those stores a gap of one request's time. The
+// version's own id is not used: in a bucket with versioning that would bring back the one before it.
+func (b *Bucket) Delete(ctx context.Context, key, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.at.Bucket, Key: &key})
-	return b.explain("remove", key, err)
+	in := &s3.DeleteObjectInput{Bucket: &b.at.Bucket, Key: &key}
+	if version != "" {
+		switch now, err := b.Get(ctx, key); {
+		case errors.Is(err, ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case now.Version != version:
+			return fmt.Errorf("remove %s: %w", b.name(key), ErrChanged)
+		}
+		in.IfMatch = &version
+	}
+	_, err := b.client.DeleteObject(ctx, in)
+	if version != "" && statusOf(err) == http.StatusNotImplemented {
+		in.IfMatch = nil
+		_, err = b.client.DeleteObject(ctx, in)
+	}
+	if err = b.explain("remove", key, err); errors.Is(err, ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // List gives the keys that begin with a prefix, sorted.
@@ -139,17 +168,24 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 	return keys, nil
 }
 
-// CheckConditions makes sure that the store obeys the condition of a write. One that does not would let two machines hold the
-// same lock. key is an object that is there; it is not changed where the store is as it has to be.
+// noVersion is the ETag of no object that castle writes.
+const noVersion = `"00000000000000000000000000000000"`
+
+// CheckConditions makes sure that the store obeys both conditions of a write: that there is no object yet (If-None-Match), by which a lock is
+// taken, and that it is still the one that was read (If-Match), by which a lock is taken over and a state is replaced. A store that ignores one
+// would let two machines hold the same lock. key is an object that is there and has this data: a store that ignores a condition writes the same.
 func (b *Bucket) CheckConditions(ctx context.Context, key string, data []byte) error {
-	switch err := b.put(ctx, key, data, ""); {
-	case errors.Is(err, ErrChanged):
-		return nil
-	case err != nil:
-		return err
+	for _, condition := range []struct{ header, version string }{{"If-None-Match", ""}, {"If-Match", noVersion}} {
+		switch err := b.put(ctx, key, data, condition.version); {
+		case errors.Is(err, ErrChanged):
+		case err != nil:
+			return err
+		default:
+			return fmt.Errorf("the store of bucket %s overwrites an object that it was asked to leave alone (%s): it cannot keep a lock; "+
+				"use a store with conditional writes", b.at.Bucket, condition.header)
+		}
 	}
-	return fmt.Errorf("the store of bucket %s overwrites an object that it was asked to leave alone (If-None-Match): it cannot keep a lock; "+
-		"take a store with conditional writes", b.at.Bucket)
+	return nil
 }
 
 func (b *Bucket) name(key string) string { return "s3://" + b.at.Bucket + "/" + key }
@@ -159,11 +195,7 @@ func (b *Bucket) explain(verb, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var status interface{ HTTPStatusCode() int }
-	code := 0
-	if errors.As(err, &status) {
-		code = status.HTTPStatusCode()
-	}
+	code := statusOf(err)
 	var answer smithy.APIError
 	name := ""
 	if errors.As(err, &answer) {
@@ -180,4 +212,13 @@ func (b *Bucket) explain(verb, key string, err error) error {
 		return fmt.Errorf("%s %s: the store refuses the key AWS_ACCESS_KEY_ID (%s)", verb, b.name(key), name)
 	}
 	return fmt.Errorf("%s %s: %w", verb, b.name(key), err)
+}
+
+// statusOf is the status of the store's answer, 0 if there was none.
+func statusOf(err error) int {
+	var status interface{ HTTPStatusCode() int }
+	if errors.As(err, &status) {
+		return status.HTTPStatusCode()
+	}
+	return 0
 }
