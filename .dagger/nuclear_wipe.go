@@ -25,6 +25,10 @@ func (m *Castle) NuclearWipe(
 	// cluster's tag, such as a clone that was never finished; several times.
 	// +optional
 	includeUntagged []int,
+	// The id of the states' owner, as a refused call shows it: where the
+	// cluster's SOPS file cannot prove any more that they are this cluster's.
+	// +optional
+	owner string,
 	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
@@ -40,7 +44,7 @@ func (m *Castle) NuclearWipe(
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	return m.Cluster(cluster, repository, ageKey, timeScale, nil).NuclearWipe(ctx, confirm, includeUntagged, format)
+	return m.Cluster(cluster, repository, ageKey, timeScale, nil).NuclearWipe(ctx, confirm, includeUntagged, owner, format)
 }
 
 // NuclearWipe lists the cluster's VMs or, with --confirm, removes them, by
@@ -57,11 +61,14 @@ func (c *Cluster) NuclearWipe(
 	// cluster's tag; several times.
 	// +optional
 	includeUntagged []int,
+	// The id of the states' owner, as a refused call shows it.
+	// +optional
+	owner string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (string, error) {
-	flags := []string{"--confirm=" + confirm}
+	flags := []string{"--confirm=" + confirm, "--owner=" + owner}
 	for _, id := range includeUntagged {
 		flags = append(flags, fmt.Sprintf("--include-untagged=%d", id))
 	}

@@ -142,6 +142,10 @@ func (m *Castle) SandboxReset(
 	// The cluster.
 	// +default="sandbox"
 	cluster string,
+	// The id of the states' owner, as a refused call shows it: for a sandbox
+	// whose secrets were made anew.
+	// +optional
+	owner string,
 	// The repository with the clusters, or the folder that holds them.
 	// Default: the repository that the module is called in.
 	// +defaultPath="/"
@@ -161,7 +165,9 @@ func (m *Castle) SandboxReset(
 	}
 	text, err := uncached(container).
 		WithMountedCache(worldMount, d.worldVolume(), worldSharing).
-		WithExec([]string{clusterProgram, "forget", "--folder=" + d.folder, "--state=" + stateMount, "--world=" + worldMount}).
+		WithSecretVariable("SOPS_AGE_KEY", d.ageKey).
+		WithExec([]string{clusterProgram, "forget", "--folder=" + d.folder, "--state=" + stateMount,
+			"--world=" + worldMount, "--owner=" + owner}).
 		Stdout(ctx)
 	return text, plain(err)
 }

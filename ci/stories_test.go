@@ -27,7 +27,7 @@ var looked = map[string]string{
 	"hidden-secrets": "`… may be seen but not read by the identity …`", "approval-policy": "`… the change waits for an approval …`",
 	"missing-secrets": "`cluster … lacks secrets: …`", "no-infisical": "`cluster … lacks secrets: …`", "wrong-age-key": "`wrong age key: …`",
 	"secret-exists": "`the API of cluster … answers", "pki-race": "–", "proxmox-tls": "`the certificate is not the one", "changed-download": "`… has the digest …, and … pins …`",
-	"two-at-once": "`cluster … is locked by …", "s3-lock": "`… locked by … of … since …", "half-way": "`to go on where it stopped: …`",
+	"two-at-once": "`cluster … is locked by …", "s3-lock": "`… locked by … of … since …", "same-name-twice": "`the states of … in … belong to another cluster", "half-way": "`to go on where it stopped: …`",
 	"helm-lock": "`to go on where it stopped: …`", "all-at-once": "`to go on where it stopped: …`", "mixed-faults": "`to go on where it stopped: …`",
 	"node-leaves": "`… still has pods after …", "renamed-node": "`create would remove the VM of …", "one-machine": "`the layer … is none in cluster.yaml",
 	"two-hosts": "`create would take a disk of … away`", "two-clusters": "–", "empty-repository": "–",

@@ -1,5 +1,7 @@
-// Package checks looks at everything that a cluster is made with and on, before anything is changed: engine, tools, secrets, Proxmox, addresses,
-// clocks, the GitOps repository, the images' registry, the store of the states. Nothing that it asks changes anything.
+// Package checks looks at everything that a cluster is made with and on, before anything is changed: engine,
+// tools, secrets, Proxmox, addresses, clocks, the GitOps repository, the images' registry, the store of the
+// states. Nothing that it asks changes anything, but for an object that it writes into the store of the states and
+// removes again.
 //
 // A check is a row of the table. All run at the same time and each has a deadline of its own. What one has to know that another one finds out
 // is asked for once (sight.go), and where it cannot be had the row says so instead of failing a second time.

@@ -1,12 +1,14 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
@@ -17,6 +19,9 @@ func store(ctx context.Context, s *sight) []finding {
 		return []finding{{Failed, seen, fix}}
 	}
 	if s.described.State.Backend != description.StateS3 {
+		if found := ours(ctx, s, state.Store{Cluster: s.described, Folder: s.cluster.State}); found != nil {
+			return found
+		}
 		return ok("in a volume of this engine, whose lock the kernel keeps")
 	}
 	values, err := s.files()
@@ -34,6 +39,13 @@ func store(ctx context.Context, s *sight) []finding {
 	if err != nil {
 		return []finding{{Failed, err.Error(), fmt.Sprintf("check state.s3 in cluster.yaml, and that %s may list, read, write and delete in bucket %s", secrets.AWSAccessKeyID, at.Bucket)}}
 	}
+	if found := ours(ctx, s, states); found != nil {
+		return found
+	}
+	if err := states.CheckStore(ctx); err != nil {
+		return []finding{{Failed, err.Error(), fmt.Sprintf("use a store that obeys If-None-Match and If-Match when an object is written, "+
+			"and let %s write in bucket %s", secrets.AWSAccessKeyID, at.Bucket)}}
+	}
 	locks, err := states.Locks(ctx)
 	if err != nil {
 		return []finding{{Failed, err.Error(), fmt.Sprintf("let %s read and write in bucket %s", secrets.AWSAccessKeyID, at.Bucket)}}
@@ -47,4 +59,28 @@ func store(ctx context.Context, s *sight) []finding {
 		return ok("bucket %s holds %s of the cluster's, and nothing is locked", at.Bucket, rendering.Count(len(keys), "object"))
 	}
 	return found
+}
+
+// ours finds states, notes and records that are another cluster's of this name; nil where there are none.
+func ours(ctx context.Context, s *sight, states state.Store) []finding {
+	vacant, err := states.Vacant(ctx)
+	if err == nil && vacant {
+		return nil
+	}
+	values, filesErr := s.files()
+	if filesErr != nil {
+		return notChecked("%s", seeRow("whose the states are cannot be told", groupSecrets, "SOPS files"))
+	}
+	me, identityErr := s.cluster.Identity(values)
+	if identityErr != nil || me.ID == "" {
+		return notChecked("%s", seeRow("whose the states are cannot be told", groupSecrets, "complete"))
+	}
+	if err == nil {
+		err = states.Belongs(ctx, me, "")
+	}
+	if err != nil {
+		seen, fix, _ := strings.Cut(err.Error(), "; nothing was changed: ")
+		return []finding{{Failed, seen, cmp.Or(fix, "let it be read")}}
+	}
+	return nil
 }

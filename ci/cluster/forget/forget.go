@@ -3,6 +3,7 @@
 package forget
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,14 +14,19 @@ import (
 	"tazlab.net/castle/ci/cluster/run"
 )
 
-// Execute empties a sandbox: the world in its folder and the cluster's states and records. It is refused for any other
-// cluster, and while a command or a world holds either.
-func Execute(cluster *run.Cluster, world string) error {
+// Execute empties a sandbox: the world in its folder and the cluster's states and records. It is refused for any
+// other cluster, and while a command or a world holds either, and where the states are another sandbox's of that
+// name, unless its ID was typed as owner.
+func Execute(ctx context.Context, cluster *run.Cluster, world, owner string) error {
 	if err := cluster.Load(); err != nil {
 		return err
 	}
 	if cluster.Description.Platform != description.PlatformSandbox {
 		return fmt.Errorf("cluster %s is no sandbox: destroy it instead", cluster.Description.Name)
+	}
+	// Both folders are found by the same name, so that what is recorded in one holds for the other.
+	if err := cluster.FolderIsOurs(ctx, owner); err != nil {
+		return err
 	}
 	for _, folder := range []string{cluster.State, world} {
 		unlock, err := filelock.Try(filepath.Join(folder, "lock"))

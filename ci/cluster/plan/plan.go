@@ -59,6 +59,9 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := cluster.StatesOf(ctx, access); err != nil {
+		return nil, err
+	}
 	causes := map[string]*run.Cause{}
 	for _, layer := range layers.Of(cluster.Description) {
 		causes[layer.Name] = &run.Cause{}

@@ -81,8 +81,21 @@ func (c *Cluster) OpenStates(ctx context.Context) (*Access, state.Store, error) 
 	if err != nil {
 		return nil, state.Store{}, err
 	}
-	states, err := c.States(access)
+	states, err := c.StatesOf(ctx, access)
 	return access, states, err
+}
+
+// StatesOf are the layers' states, once it is known that they are this cluster's.
+func (c *Cluster) StatesOf(ctx context.Context, access *Access) (state.Store, error) {
+	me, err := c.Identity(access.Values)
+	if err != nil {
+		return state.Store{}, err
+	}
+	states, err := c.States(access)
+	if err != nil {
+		return state.Store{}, err
+	}
+	return states, states.Belongs(ctx, me, "")
 }
 
 // Resolve gets the secrets and the cluster's own certificates. Where Infisical holds no machine secrets yet they are made,

@@ -9,17 +9,21 @@ import (
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
-// Alone are the cluster's Proxmox, to be closed when done, and the layers' states as files, which cannot be decrypted, by what the SOPS
-// files hold: for what has to work where Infisical does not.
-func (c *Cluster) Alone() (*hypervisor.Hypervisor, state.Store, error) {
+// Alone are the cluster's Proxmox, to be closed when done, the layers' states as files, and whose they have to be,
+// by what the SOPS files hold: for what has to work where Infisical does not.
+func (c *Cluster) Alone() (*hypervisor.Hypervisor, state.Store, state.Identity, error) {
 	values, err := secrets.FromFiles(c.Description, secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey})
 	if err != nil {
-		return nil, state.Store{}, err
+		return nil, state.Store{}, state.Identity{}, err
 	}
 	if _, has := values.Get(secrets.ProxmoxAPIToken); !has {
-		return nil, state.Store{}, fmt.Errorf("%s is missing in %s", secrets.ProxmoxAPIToken, strings.Join(c.Description.Secrets.SOPS, ", "))
+		return nil, state.Store{}, state.Identity{}, fmt.Errorf("%s is missing in %s", secrets.ProxmoxAPIToken, strings.Join(c.Description.Secrets.SOPS, ", "))
 	}
-	return c.Proxmox(values), c.StateFiles(values), nil
+	me, err := c.Identity(values)
+	if err != nil {
+		return nil, state.Store{}, state.Identity{}, err
+	}
+	return c.Proxmox(values), c.StateFiles(values), me, nil
 }
 
 // Proxmox is the cluster's, to be closed when done, by the token that is among these secrets.

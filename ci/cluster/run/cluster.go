@@ -42,6 +42,8 @@ type Cluster struct {
 	LocalStates bool
 	// AllowUnpinned says that somebody has accepted, for this call, charts and providers that nothing says what they should be.
 	AllowUnpinned bool
+	// Owner is the ID of an owner of what is there, typed by a person for a removal: state.Store's Belongs.
+	Owner string
 	// Flags are the command's own, as a Dagger call takes them: for the text that says how to go on.
 	Flags []string
 

@@ -8,6 +8,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
@@ -34,6 +35,11 @@ func (f *Failure) Unwrap() error { return f.err }
 func (c *Cluster) Execute(ctx context.Context, command string, do func(context.Context, *Record) error) (*Result, error) {
 	if err := c.StatesAreKept(); err != nil {
 		return nil, err
+	}
+	if err := c.FolderIsOurs(ctx, c.Owner); errors.As(err, new(*state.NotOurs)) {
+		return nil, err
+	} else if err != nil {
+		return nil, &Failure{Layer: layers.Secrets, Cause: err.Error(), Resume: c.resume(command), err: err}
 	}
 	record, err := c.begin(command)
 	if err != nil {

@@ -28,6 +28,13 @@ func (c *Cluster) lockStates(ctx context.Context, record *Record, access *Access
 	if err != nil {
 		return err
 	}
+	me, err := c.Identity(access.Values)
+	if err != nil {
+		return err
+	}
+	if err := states.Belongs(ctx, me, ""); err != nil {
+		return err
+	}
 	left, err := states.LeftLocal()
 	if err != nil {
 		return err
@@ -36,7 +43,7 @@ func (c *Cluster) lockStates(ctx context.Context, record *Record, access *Access
 		return fmt.Errorf("the states of %s are in this engine's volume, and cluster.yaml has them in S3 now: move them with dagger call state-migrate --cluster %s --from local --confirm %[2]s",
 			strings.Join(left, ", "), c.Description.Name)
 	}
-	record.free, err = c.TakeStates(ctx, states, record.Command, func(dead state.Lock) error {
+	record.free, err = c.TakeStates(ctx, states, me, record.Command, func(dead state.Lock) error {
 		return c.mended(record, "lock "+dead.ID, fmt.Sprintf("%s, and that process is dead", dead))
 	})
 	if err != nil {
@@ -45,10 +52,20 @@ func (c *Cluster) lockStates(ctx context.Context, record *Record, access *Access
 	return c.putBack(ctx, record, states)
 }
 
-// TakeStates locks the cluster for other machines, which share the store of its states but not the kernel's lock on this one's
-// folder; the caller holds that one. freed is told of what a killed process of this folder had left locked. free is never nil
-// without an error.
-func (c *Cluster) TakeStates(ctx context.Context, states state.Store, command string, freed func(state.Lock) error) (free func() error, err error) {
+// TakeStates locks the cluster for other machines, which share the store of its states but not the kernel's lock
+// on this one's folder; the caller holds that one. Before, it makes sure that they are this cluster's, me, and
+// records that. freed is told of what a killed process of this folder had left locked. free is never nil without
+// an error.
+func (c *Cluster) TakeStates(ctx context.Context, states state.Store, me state.Identity, command string,
+	freed func(state.Lock) error) (free func() error, err error) {
+	if c.Owner != "" {
+		err = states.Belongs(ctx, me, c.Owner)
+	} else {
+		err = states.Own(ctx, me, time.Now())
+	}
+	if err != nil {
+		return nil, err
+	}
 	folder, err := c.folderID()
 	if err != nil {
 		return nil, err

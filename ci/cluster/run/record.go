@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"tazlab.net/castle/ci/base/filelock"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -134,6 +136,10 @@ func (r *Record) end() error {
 // LastRun is the folder with the record of the latest run; their names sort by time.
 func (c *Cluster) LastRun() (string, error) {
 	if err := c.Load(); err != nil {
+		return "", err
+	}
+	folder := state.Store{Cluster: c.Description, Folder: c.State}
+	if err := folder.RecordsAreOf(context.Background(), state.OriginOf(c.Description, c.Folder)); err != nil {
 		return "", err
 	}
 	entries, err := os.ReadDir(filepath.Join(c.State, runsFolder))

@@ -42,7 +42,7 @@ func Migrate(ctx context.Context, cluster *run.Cluster, from, confirm string) (d
 		if err := another(ctx, store, old); err != nil {
 			return err
 		}
-		return locked(ctx, &before, old, "state-migrate", func() error {
+		return locked(ctx, &before, access, old, "state-migrate", func() error {
 			moved, err := store.Move(ctx, old, time.Now())
 			done = told("moved", moved, "there is no state in "+from)
 			return err
@@ -103,8 +103,13 @@ func confirmed(cluster *run.Cluster, what, confirm string) error {
 }
 
 // locked locks the cluster in a store for other machines, too, for as long as something is done.
-func locked(ctx context.Context, cluster *run.Cluster, store state.Store, command string, do func() error) error {
-	free, err := cluster.TakeStates(ctx, store, command, func(state.Lock) error { return nil })
+func locked(ctx context.Context, cluster *run.Cluster, access *run.Access, store state.Store, command string,
+	do func() error) error {
+	me, err := cluster.Identity(access.Values)
+	if err != nil {
+		return err
+	}
+	free, err := cluster.TakeStates(ctx, store, me, command, func(state.Lock) error { return nil })
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (s *States) Markdown() string { return rendering.Block("text", s.Text()) }
 // be the holder.
 func Unlock(ctx context.Context, cluster *run.Cluster, id string) (string, error) {
 	var freed state.Lock
-	err := byItself(ctx, cluster, func(store state.Store) (err error) {
+	err := byItself(ctx, cluster, func(_ *run.Access, store state.Store) (err error) {
 		freed, err = store.Unlock(ctx, id)
 		return err
 	})
@@ -158,14 +158,14 @@ func known(layer string) error {
 
 // alone works on the states while nobody else does, here or on another machine.
 func alone(ctx context.Context, cluster *run.Cluster, command string, do func(state.Store) error) error {
-	return byItself(ctx, cluster, func(store state.Store) error {
-		return locked(ctx, cluster, store, command, func() error { return do(store) })
+	return byItself(ctx, cluster, func(access *run.Access, store state.Store) error {
+		return locked(ctx, cluster, access, store, command, func() error { return do(store) })
 	})
 }
 
 // byItself works on the states while no run of the same folder does.
-func byItself(ctx context.Context, cluster *run.Cluster, do func(state.Store) error) error {
-	_, store, err := cluster.OpenStates(ctx)
+func byItself(ctx context.Context, cluster *run.Cluster, do func(*run.Access, state.Store) error) error {
+	access, store, err := cluster.OpenStates(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,5 +173,5 @@ func byItself(ctx context.Context, cluster *run.Cluster, do func(state.Store) er
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(store), unlock())
+	return errors.Join(do(access, store), unlock())
 }

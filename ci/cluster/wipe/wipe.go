@@ -20,6 +20,9 @@ type Options struct {
 	Confirm string
 	// Untagged are ids in the cluster's range whose VMs go although they have not its tag, such as clones that were never finished.
 	Untagged []int
+	// Owner is the ID of the owner of the states, typed where it cannot be told otherwise that they are this
+	// cluster's.
+	Owner string
 }
 
 // atOnce is how many VMs are removed at the same time.
@@ -43,6 +46,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 			return nil, fmt.Errorf("--include-untagged %d is outside the cluster's range of ids, %d to %d", id, ids.First, ids.Last)
 		}
 	}
+	cluster.Owner = options.Owner
 	if options.Confirm == "" {
 		found, err := look(ctx, cluster, options)
 		if err != nil {
@@ -58,6 +62,9 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 	for _, id := range options.Untagged {
 		cluster.Flags = append(cluster.Flags, fmt.Sprintf("--include-untagged %d", id))
 	}
+	if options.Owner != "" {
+		cluster.Flags = append(cluster.Flags, "--owner "+options.Owner)
+	}
 	var report *Report
 	_, err := cluster.Execute(ctx, "nuclear-wipe", func(ctx context.Context, record *run.Record) error {
 		found, err := look(ctx, cluster, options)
@@ -66,7 +73,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 		}
 		defer found.close()
 		report = found.report
-		if err := wipe(ctx, cluster, record, found.machines, found.states, report); err != nil {
+		if err := wipe(ctx, cluster, record, found); err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		return nil
@@ -79,6 +86,7 @@ type found struct {
 	report   *Report
 	machines *hypervisor.Hypervisor
 	states   state.Store
+	me       state.Identity
 	close    func()
 }
 
@@ -88,7 +96,7 @@ func look(ctx context.Context, cluster *run.Cluster, options Options) (*found, e
 	if err != nil {
 		return nil, err
 	}
-	machines, states, err := cluster.Alone()
+	machines, states, me, err := cluster.Alone()
 	if err != nil {
 		verified()
 		return nil, err
@@ -96,6 +104,11 @@ func look(ctx context.Context, cluster *run.Cluster, options Options) (*found, e
 	close := func() {
 		machines.Close()
 		verified()
+	}
+	// A store that does not answer keeps no machine: wipe says then that the states are still there.
+	if err := states.Belongs(ctx, me, cluster.Owner); err != nil && !errors.As(err, new(*state.Unreachable)) {
+		close()
+		return nil, err
 	}
 	remove, stay, err := machines.Condemned(ctx, options.Untagged)
 	report := newReport(cluster.Description, remove, stay)
@@ -106,14 +119,14 @@ func look(ctx context.Context, cluster *run.Cluster, options Options) (*found, e
 		close()
 		return nil, err
 	}
-	return &found{report, machines, states, close}, nil
+	return &found{report, machines, states, me, close}, nil
 }
 
 // wipe removes the machines and takes the states away. A store of the states that does not answer keeps no machine.
-func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, machines *hypervisor.Hypervisor, store state.Store, report *Report) error {
-	free, lockErr := cluster.TakeStates(ctx, store, record.Command, func(state.Lock) error { return nil })
-	var held *state.Locked
-	if errors.As(lockErr, &held) {
+func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, found *found) error {
+	machines, store, report := found.machines, found.states, found.report
+	free, lockErr := cluster.TakeStates(ctx, store, found.me, record.Command, func(state.Lock) error { return nil })
+	if errors.As(lockErr, new(*state.Locked)) || errors.As(lockErr, new(*state.NotOurs)) {
 		return lockErr
 	}
 	if lockErr == nil {
@@ -138,6 +151,9 @@ func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, machine
 	err := record.Step(cluster.Description.Name, "states", func(func(string)) (bool, error) {
 		emptied, err := store.Empty(ctx, time.Now())
 		report.States = emptied
+		if err == nil && cluster.Owner != "" {
+			err = store.Disown(ctx)
+		}
 		return len(emptied) > 0, err
 	})
 	return errors.Join(append(disks, err)...)

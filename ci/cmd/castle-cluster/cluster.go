@@ -216,15 +216,16 @@ func (c *clusterFlags) timeline() *cobra.Command {
 }
 
 func (c *clusterFlags) forget() *cobra.Command {
-	var world string
+	var world, owner string
 	command := cli.Hidden(c.on("forget", "Empty a sandbox's world and its states", func(cmd *cobra.Command, on *run.Cluster) error {
-		if err := forget.Execute(on, world); err != nil {
+		if err := forget.Execute(cmd.Context(), on, world, owner); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "the sandbox is empty")
 		return err
 	}))
 	command.Flags().StringVar(&world, "world", "", "the folder that holds the world")
+	command.Flags().StringVar(&owner, "owner", "", "the id of the states' owner, as the refused call shows it")
 	cli.Require(command, "world")
 	return command
 }

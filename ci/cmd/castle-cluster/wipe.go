@@ -17,6 +17,8 @@ func (c *clusterFlags) nuclearWipe() *cobra.Command {
 	})
 	command.Flags().StringVar(&options.Confirm, "confirm", "", "the cluster's name; without it nothing is removed")
 	command.Flags().IntSliceVar(&options.Untagged, "include-untagged", nil, "the id of a VM in the cluster's range that goes although it has not the cluster's tag; several times")
+	command.Flags().StringVar(&options.Owner, "owner", "", "the id of the states' owner, as the refused call shows it; "+
+		"where it cannot be told otherwise that they are this cluster's")
 	format.Add(command)
 	return command
 }

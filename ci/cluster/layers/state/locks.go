@@ -15,11 +15,13 @@ import (
 	"tazlab.net/castle/ci/cluster/layers/state/objects"
 )
 
-// A cluster whose states are in S3 can be worked on from several machines, and a process that is killed leaves its locks there. castle holds one
-// lock for the whole run, which says from which folder of states it was taken: the kernel's lock on that folder tells whether its holder is alive.
-// Under it castle takes OpenTofu's own lock on each state as well (use_lockfile: terraform.tfstate.tflock), so that a person who runs OpenTofu alone
-// is kept out, and runs OpenTofu without locks. So castle gives each of these locks its ID, which names the run, and no other lock is ever taken for
-// a dead run's: not by its time, and not by its user or host, which are the same in every container.
+// A cluster whose states are in S3 can be worked on from several machines, and a process that is killed leaves its
+// locks there. castle holds one lock for the whole run, which says from which folder of states it was taken: the
+// kernel's lock on that folder tells whether its holder is alive. Under it castle takes OpenTofu's own lock on
+// each state as well (use_lockfile: terraform.tfstate.tflock), so that a person who runs OpenTofu alone is kept
+// out, and runs OpenTofu without locks. So castle gives each of these locks its ID, which names the run, and no
+// other lock is ever taken for a dead run's: not by its time, and not by its user or host, which are the same in
+// every container.
 const (
 	runLock    = "castle.lock"
 	probe      = "castle.probe"   // there for as long as conditions are tried
@@ -38,7 +40,8 @@ type Lock struct {
 	Created time.Time `json:"Created"`
 	// Folder is the id of the folder of states from which castle took it.
 	Folder string `json:"Folder,omitempty"`
-	// Former are the IDs of killed runs of that folder whose locks on the layers may still be there; of castle's own only.
+	// Former are the IDs of killed runs of that folder whose locks on the layers may still be there; of castle's
+	// own only.
 	Former []string `json:"Former,omitempty"`
 
 	name, version string
@@ -69,12 +72,15 @@ func (l *Locked) Error() string {
 
 // onLayer is the lock on a layer's state that a run takes under its own.
 func (l Lock) onLayer(layer string) Lock {
-	return Lock{ID: l.ID + "-" + layer, Layer: layer, Operation: l.Operation, Who: l.Who, Created: l.Created, name: path.Join(layer, layerLocks)}
+	return Lock{ID: l.ID + "-" + layer, Layer: layer, Operation: l.Operation, Who: l.Who, Created: l.Created,
+		name: path.Join(layer, layerLocks)}
 }
 
 // isOf tells whether a lock on a layer's state was taken by one of these runs.
 func (l Lock) isOf(runs []string) bool {
-	return l.Layer != "" && slices.ContainsFunc(runs, func(id string) bool { return l.ID == Lock{ID: id}.onLayer(l.Layer).ID })
+	return l.Layer != "" && slices.ContainsFunc(runs, func(id string) bool {
+		return l.ID == Lock{ID: id}.onLayer(l.Layer).ID
+	})
 }
 
 // runs are the runs that a lock of castle's own stands for.
@@ -117,9 +123,9 @@ func (s Store) held(ctx context.Context) ([]Lock, error) {
 	return held, nil
 }
 
-// Take locks the cluster and all its states for a run of mine.Folder, whose folder the caller has locked: a lock of that folder is a dead run's, and
-// so are those on the states that this run, or one before it, had taken. freed is told of castle's own. It fails with *Locked if somebody else holds
-// any lock.
+// Take locks the cluster and all its states for a run of mine.Folder, whose folder the caller has locked: a lock
+// of that folder is a dead run's, and so are those on the states that this run, or one before it, had taken. freed
+// is told of castle's own. It fails with *Locked if somebody else holds any lock.
 func (s Store) Take(ctx context.Context, mine Lock, freed func(Lock) error) error {
 	if s.Bucket == nil {
 		return nil
@@ -134,7 +140,8 @@ func (s Store) Take(ctx context.Context, mine Lock, freed func(Lock) error) erro
 	}
 	left := map[string]Lock{} // of dead runs, by layer
 	if dead.ID != "" {
-		// A run that is killed right after its own lock is written has taken nothing over yet, and the next one has to know what belongs to the dead.
+		// A run that is killed right after its own lock is written has taken nothing over yet, and the next one
+		// has to know what belongs to the dead.
 		mine.Former = []string{dead.ID}
 		for _, lock := range held {
 			if lock.isOf(dead.runs()) {
@@ -142,7 +149,8 @@ func (s Store) Take(ctx context.Context, mine Lock, freed func(Lock) error) erro
 			}
 		}
 		for _, id := range dead.Former {
-			if slices.ContainsFunc(slices.Collect(maps.Values(left)), func(lock Lock) bool { return lock.isOf([]string{id}) }) {
+			locks := slices.Collect(maps.Values(left))
+			if slices.ContainsFunc(locks, func(lock Lock) bool { return lock.isOf([]string{id}) }) {
 				mine.Former = append(mine.Former, id)
 			}
 		}
@@ -189,7 +197,8 @@ func (s Store) CheckStore(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	}
-	return errors.Join(s.Bucket.CheckConditions(ctx, path.Join(s.Cluster.Name, probe), data), s.vault().delete(ctx, probe, ""))
+	err = s.Bucket.CheckConditions(ctx, path.Join(s.Cluster.Name, probe), data)
+	return errors.Join(err, s.vault().delete(ctx, probe, ""))
 }
 
 // locked is the error about these locks; they may have been freed meanwhile.
@@ -252,7 +261,8 @@ func (s Store) Unlock(ctx context.Context, id string) (Lock, error) {
 	return Lock{}, fmt.Errorf("no lock has the ID %q; %w", id, errors.Join(known...))
 }
 
-// remove removes a lock as it was read, and with castle's own, which goes last, those on the states that were taken under it.
+// remove removes a lock as it was read, and with castle's own, which goes last, those on the states that were
+// taken under it.
 func (s Store) remove(ctx context.Context, lock Lock, held []Lock) error {
 	if lock.name == runLock {
 		for _, other := range held {

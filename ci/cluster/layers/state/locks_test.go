@@ -43,8 +43,9 @@ func inSimulatedS3(t *testing.T, around func(http.Handler) http.Handler) Store {
 	return storeOf(t, conditionalDeletes(backend, gofakes3.New(backend).Server()), around)
 }
 
-// conditionalDeletes adds what gofakes3 lacks of AWS: If-Match of a removal is compared with the object's ETag, 412 where it differs and 404 where
-// there is no object. Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html.
+// conditionalDeletes adds what gofakes3 lacks of AWS: If-Match of a removal is compared with the object's ETag,
+// 412 where it differs and 404 where there is no object. Source:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html.
 func conditionalDeletes(backend gofakes3.Backend, next http.Handler) http.Handler {
 	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -391,7 +392,8 @@ func TestALockIsRemovedByItsIDAlone(t *testing.T) {
 	}
 }
 
-// A person's lock is OpenTofu's own, left by a process that was killed while it held the lock; it is younger than a dead run's.
+// A person's lock is OpenTofu's own, left by a process that was killed while it held the lock; it is younger than
+// a dead run's.
 func TestAPersonWithOpenTofuIsKeptOutAndNotTakenForADeadRun(t *testing.T) {
 	s := withTofu(t, inS3(t, nil), "")
 	folder := unit(t, s, layers.Storage, map[string]any{"slow": map[string]any{

@@ -107,6 +107,11 @@ var clusters = []Story{
 	{"s3-lock", "the same engine frees what its dead run held; any other is told who, since when, and how to unlock", also(
 		in(scenarios, "TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead"), in("cluster/layers/state", "TestALockIsTakenOverOnlyFromADeadProcess", "TestAPersonWithOpenTofuIsKeptOutAndNotTakenForADeadRun",
 			"TestALockThatIsAnothersMeanwhileIsNotRemoved"))},
+	{"same-name-twice", "two repositories with a cluster of one name, on one engine or in one bucket: each call in the second is refused, names both owners, and changes nothing",
+		also(in("cmd/castle-cluster", "TestTwoRepositoriesWithAClusterOfOneNameLeaveEachOtherAlone", "TestASandboxIsNotResetByAnotherOfItsName",
+			"TestAWipeKnowsItsClusterWithoutInfisical"),
+			in("cluster/layers/state", "TestTwoRepositoriesWithOneNameAreToldApart", "TestStatesWithoutARecordAreTheirsWhoseKeyOpensThem",
+				"TestOfTwoFirstCreatesAtOnceOneOwnsTheBucket"))},
 	{"node-leaves", "what speaks against it is told first; drained, out of etcd, wiped, VM, state and Node removed, after any interruption, too",
 		also(in(scenarios, "TestAWorkerLeaves", "TestControlPlanesLeave", "TestANodeLeavesThatIsInterruptedAtEachStep"),
 			in(talos, "TestAMemberIsTakenOutThoughAnotherHasJustComeBack"))},

@@ -118,12 +118,14 @@ func (b *Bucket) put(ctx context.Context, key string, data []byte, version strin
 	return err
 }
 
-// Delete removes an object whose version is still the given one, else ErrChanged; it is not an error if there is none. A version of "" removes
-// the object as it is.
+// Delete removes an object whose version is still the given one, else ErrChanged; it is not an error if there is
+// none. A version of "" removes the object as it is.
 //
-// AWS compares the version in the same step (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html), and many other
-// stores ignore the condition or refuse it. So the version is compared here first, which leaves those stores a gap of one request's time. The
-// version's own id is not used: in a bucket with versioning that would bring back the one before it.
+// AWS compares the version in the same step
+// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html), and many other stores ignore
+// the condition or refuse it. So the version is compared here first, which leaves those stores a gap of one
+// request's time. The version's own id is not used: in a bucket with versioning that would bring back the one
+// before it.
 func (b *Bucket) Delete(ctx context.Context, key, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -171,9 +173,10 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 // noVersion is the ETag of no object that castle writes.
 const noVersion = `"00000000000000000000000000000000"`
 
-// CheckConditions makes sure that the store obeys both conditions of a write: that there is no object yet (If-None-Match), by which a lock is
-// taken, and that it is still the one that was read (If-Match), by which a lock is taken over and a state is replaced. A store that ignores one
-// would let two machines hold the same lock. key is an object that is there and has this data: a store that ignores a condition writes the same.
+// CheckConditions makes sure that the store obeys both conditions of a write: that there is no object yet
+// (If-None-Match), by which a lock is taken, and that it is still the one that was read (If-Match), by which a
+// lock is taken over and a state is replaced. A store that ignores one would let two machines hold the same lock.
+// key is an object that is there and has this data: a store that ignores a condition writes the same.
 func (b *Bucket) CheckConditions(ctx context.Context, key string, data []byte) error {
 	for _, condition := range []struct{ header, version string }{{"If-None-Match", ""}, {"If-Match", noVersion}} {
 		switch err := b.put(ctx, key, data, condition.version); {
@@ -181,8 +184,8 @@ func (b *Bucket) CheckConditions(ctx context.Context, key string, data []byte) e
 		case err != nil:
 			return err
 		default:
-			return fmt.Errorf("the store of bucket %s overwrites an object that it was asked to leave alone (%s): it cannot keep a lock; "+
-				"use a store with conditional writes", b.at.Bucket, condition.header)
+			return fmt.Errorf("the store of bucket %s overwrites an object that it was asked to leave alone (%s): "+
+				"it cannot keep a lock; use a store with conditional writes", b.at.Bucket, condition.header)
 		}
 	}
 	return nil
