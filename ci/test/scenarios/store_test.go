@@ -214,7 +214,21 @@ func TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead(t *testing.T) {
 	}
 	w.castle("state-restore", "--layer=platform", "--copy-time="+platform.Copies[0], "--confirm=blue").failsWith("--confirm sandbox")
 	w.castle("state-restore", "--layer=platform", "--copy-time="+platform.Copies[0], "--confirm=sandbox").succeeds()
+	// An earlier castle wrote no owner beside the states. They are taken over as they are, since the passphrase opens them.
+	owner := filepath.Join(w.state(), "owner.json")
+	if _, err := w.store.backend.DeleteObject("states", "sandbox/owner.json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(owner); err != nil {
+		t.Fatal(err)
+	}
 	w.castle("create").succeeds()
+	if _, err := os.Stat(owner); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.store.backend.HeadObject("states", "sandbox/owner.json"); err != nil {
+		t.Error(err)
+	}
 	if log := w.toolLog("platform"); !strings.Contains(log, "No changes.") {
 		t.Errorf("the machines were changed:\n%s", log)
 	}
