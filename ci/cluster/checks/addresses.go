@@ -51,6 +51,9 @@ func addresses(ctx context.Context, s *sight) []finding {
 		return ok("its own machines have them")
 	}
 	answers := s.probeAll(ctx, order)
+	if ctx.Err() != nil { // what was not asked did not answer either
+		return notChecked("not all of the %d were asked in time", len(order))
+	}
 	var found []finding
 	for _, address := range order {
 		answer, is := answers[address]

@@ -60,6 +60,9 @@ type check struct {
 	// blocking says that create runs it, too, and does not begin where it fails. The others say what create finds out by itself before it
 	// changes anything, or what it does not need.
 	blocking bool
+	// guard says that create does not begin either where it could not be made: it keeps what is somebody else's from
+	// harm.
+	guard bool
 	// late says that it needs the secrets of Infisical: its deadline begins when they are there.
 	late bool
 	look func(context.Context, *sight) []finding
@@ -77,7 +80,11 @@ const (
 	groupStates   = "states"
 )
 
-const rowIDs = "VM ids"
+// Rows that others are told apart from.
+const (
+	rowIDs       = "VM ids"
+	rowAddresses = "addresses"
+)
 
 // table is in the order in which a person mends things.
 var table = []check{
@@ -94,9 +101,9 @@ var table = []check{
 	{group: groupProxmox, name: "storage", blocking: true, look: storage},
 	{group: groupProxmox, name: "bridge", blocking: true, look: bridge},
 	{group: groupProxmox, name: "template", blocking: true, look: template},
-	{group: groupProxmox, name: rowIDs, blocking: true, look: ids},
+	{group: groupProxmox, name: rowIDs, blocking: true, guard: true, look: ids},
 	{group: groupNetwork, name: "names", look: names},
-	{group: groupNetwork, name: "addresses", blocking: true, look: addresses},
+	{group: groupNetwork, name: rowAddresses, blocking: true, guard: true, look: addresses},
 	{group: groupNetwork, name: "machines", look: machinesAnswer},
 	{group: groupNetwork, name: "clocks", blocking: true, look: clocks},
 	{group: groupGitOps, name: "readable", blocking: true, late: true, look: readable},
@@ -159,24 +166,45 @@ func (r *Refused) Error() string {
 	return text.String()
 }
 
-// Blocking runs the checks that keep create from beginning, beside its reading of the secrets, and fails with a *Refused that has all that
-// failed. values waits for the secrets; they are nil where they could not be had, which create itself tells of.
-func Blocking(ctx context.Context, cluster *run.Cluster, values func() *secrets.Values) error {
+// Blocking runs the checks that keep create from beginning, beside its reading of the secrets, and fails with a
+// *Refused that has all that failed, or where none did the guards that could not be made. values waits for the
+// secrets; they are nil where they could not be had, which create itself tells of. show takes each row that leaves
+// something unknown.
+func Blocking(ctx context.Context, cluster *run.Cluster, values func() *secrets.Values, show func(Row) error) error {
 	s := newSight(ctx, cluster, createTime)
 	defer s.close()
 	s.values = values
-	return s.blocking(ctx)
+	return s.blocking(ctx, show)
 }
 
-func (s *sight) blocking(ctx context.Context) error {
+func (s *sight) blocking(ctx context.Context, show func(Row) error) error {
 	var wanted []check
+	guards := map[string]bool{}
 	for _, check := range s.table() {
 		if check.blocking {
 			wanted = append(wanted, check)
+			guards[check.name] = check.guard
 		}
 	}
 	rows := s.run(ctx, wanted)
 	refused := &Refused{Rows: with(rows, func(row Row) bool { return row.Verdict == Failed })}
+	unmade := with(rows, func(row Row) bool {
+		return row.Verdict == NotChecked || row.Verdict == Warning && row.Name == rowAddresses
+	})
+	for _, row := range unmade {
+		if err := show(row); err != nil {
+			return err
+		}
+	}
+	if len(refused.Rows) == 0 && s.values() != nil {
+		for _, row := range unmade {
+			if row.Verdict == NotChecked && guards[row.Name] {
+				row.Seen = "it could not be looked at: " + row.Seen
+				row.Fix = fmt.Sprintf("create again; dagger call doctor --cluster %s shows whether it answers", s.described.Name)
+				refused.Rows = append(refused.Rows, row)
+			}
+		}
+	}
 	locks := with(rows, func(row Row) bool { return row.Group == groupStates && row.Verdict == Warning })
 	if len(refused.Rows) > 0 && len(locks) > 0 {
 		// Another run may be at work: a clone that it makes has neither name nor tag yet, and is nobody else's.

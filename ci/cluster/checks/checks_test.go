@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -314,6 +315,54 @@ func TestAClusterThatIsWellIsNotKeptFromBeginning(t *testing.T) {
 	// Where the secrets cannot be had, create says so.
 	if err := newWorld(t, nil).blocking(func() *secrets.Values { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+// Proxmox answers, and then does not: nothing is known of whose VMs are there, or of who holds the addresses.
+func TestCreateDoesNotBeginWhereAGuardCouldNotBeMade(t *testing.T) {
+	away := errors.New("502 Bad Gateway")
+	values := func() *secrets.Values { return secrets.NewValues() }
+	for name, story := range map[string]struct {
+		change func(*sight)
+		guards []string
+	}{
+		"the list of VMs":     {func(s *sight) { s.vms = func() (machines, error) { return machines{}, away } }, []string{"Proxmox VM ids", "network addresses"}},
+		"what the token sees": {func(s *sight) { s.lacks = func() (lacking, error) { return lacking{}, away } }, []string{"Proxmox VM ids", "network addresses"}},
+		"time for the addresses": {func(s *sight) {
+			s.limit = 2 * time.Second
+			s.probe = func(ctx context.Context, _ netip.Addr, _ int) (accepted, there bool) {
+				<-ctx.Done()
+				return false, false
+			}
+		}, []string{"network addresses"}},
+	} {
+		w := newWorld(t, nil)
+		var refused *Refused
+		if err := w.blocking(values, story.change); !errors.As(err, &refused) || !strings.Contains(err.Error(), "it could not be looked at") {
+			t.Errorf("without %s create begins, or says %v", name, err)
+			continue
+		}
+		var names []string
+		for _, row := range refused.Rows {
+			names = append(names, row.Group+" "+row.Name)
+		}
+		if !slices.Equal(names, story.guards) {
+			t.Errorf("without %s it is refused for %q, want %q", name, names, story.guards)
+		}
+		for _, guard := range story.guards {
+			if !slices.Contains(w.shown, guard) {
+				t.Errorf("without %s only %q is shown", name, w.shown)
+			}
+		}
+	}
+}
+
+// What no guard is about keeps create from nothing, and is shown.
+func TestABlockingCheckThatCouldNotBeMadeIsShown(t *testing.T) {
+	w := newWorld(t, nil)
+	err := w.blocking(func() *secrets.Values { return nil })
+	if err != nil || !slices.Equal(w.shown, []string{"GitOps readable"}) {
+		t.Errorf("%v, and shown is %q", err, w.shown)
 	}
 }
 

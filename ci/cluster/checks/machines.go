@@ -169,7 +169,8 @@ func (s *sight) begun(ctx context.Context) ([]int, error) {
 	return s.cluster.StateFiles(values).Begun(ctx)
 }
 
-// leftovers are the disks that stand in storages under the ids of nodes without a VM. That a token does not see them is told by the row privileges.
+// leftovers are the disks that stand in storages under the ids of nodes without a VM. Where they cannot be seen, the
+// rows privileges, hosts and storage say why, and a disk is nobody's VM.
 func (s *sight) leftovers(ctx context.Context, missing []description.Node) (found []finding) {
 	left, err := s.api().LeftoversOf(ctx, missing)
 	if err != nil {

@@ -199,7 +199,10 @@ func (s *sight) seen() (machines, []finding) {
 		return machines{}, notChecked("%s", why)
 	}
 	lacks, err := s.lacks()
-	if err == nil && lacks.has("VM.Audit") {
+	if err != nil { // Proxmox lists what the token sees, and nothing of the rest
+		return machines{}, notChecked("whether the token sees all of these VMs is not known: %v", err)
+	}
+	if lacks.has("VM.Audit") {
 		return machines{}, notChecked("%s", seeRow("the token does not see all of these VMs", groupProxmox, "privileges"))
 	}
 	found, err := s.vms()

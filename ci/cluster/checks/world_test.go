@@ -57,6 +57,7 @@ type world struct {
 	terragrunt string // what the program prints
 	lock       string // in the store, empty where there is none
 	limit      time.Duration
+	shown      []string // rows that blocking has shown
 }
 
 // newWorld is one in which nothing is wrong, but for what spoil does.
@@ -243,11 +244,17 @@ func (w *world) rows() map[string][]Row {
 	return rows
 }
 
-// blocking is Blocking in this world.
-func (w *world) blocking(values func() *secrets.Values) error {
+// blocking is Blocking in this world, as the given functions change what is seen of it.
+func (w *world) blocking(values func() *secrets.Values, change ...func(*sight)) error {
 	w.t.Helper()
 	s := newSight(w.t.Context(), w.cluster, w.limit)
 	defer s.close()
 	s.values, s.probe = values, w.probe
-	return s.blocking(w.t.Context())
+	for _, one := range change {
+		one(s)
+	}
+	return s.blocking(w.t.Context(), func(row Row) error {
+		w.shown = append(w.shown, row.Group+" "+row.Name)
+		return nil
+	})
 }

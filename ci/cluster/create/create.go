@@ -14,6 +14,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -21,6 +22,7 @@ import (
 	"tazlab.net/castle/ci/cluster/restart"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
+	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // Options say how.
@@ -50,7 +52,12 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 			return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
 		}
 		access, err := cluster.SecretsLayer(ctx, record, true, func(ctx context.Context, values func() *secrets.Values) error {
-			return checks.Blocking(ctx, cluster, values)
+			return checks.Blocking(ctx, cluster, values, func(row checks.Row) error {
+				return record.Log.Append(timeline.Event{
+					Kind: timeline.KindStep, Cluster: cluster.Description.Name, Layer: layers.Secrets, Name: "check " + row.Group + " " + row.Name,
+					Phase: timeline.PhaseEnd, Result: timeline.ResultUnproven, Cause: row.Seen,
+				})
+			})
 		})
 		if err != nil {
 			return err
