@@ -162,6 +162,9 @@ type Node struct {
 	InstallDisk string `json:"installDisk,omitzero"`
 	// Hardware address of the network card that has the address, on talos, such as 52:54:00:12:34:56. It may be left out where the machine has one card.
 	MAC string `json:"mac,omitzero"`
+	// Fingerprint of the certificate that the machine shows in maintenance mode, on talos, as its console prints it. It
+	// may be left out: then the configuration, with the cluster's keys, goes to whoever answers at the address.
+	Fingerprint string `json:"fingerprint,omitzero"`
 	// VM id in Proxmox, within vmIDs.
 	VMID int `json:"vmID,omitzero"`
 	// Proxmox node that it runs on.

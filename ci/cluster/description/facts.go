@@ -77,6 +77,7 @@ var facts = strictyaml.Facts{
 	"nodes[].host":           {Form: hostForm, Hint: "write the name of the Proxmox node"},
 	"nodes[].installDisk":    {Form: regexp.MustCompile(`^/dev/[^\s]*[^\s/]$`), Hint: "write the disk that Talos is installed to, such as /dev/nvme0n1; talosctl get disks --insecure --nodes ADDRESS lists them"},
 	"nodes[].mac":            {Form: regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`), Optional: true},
+	"nodes[].fingerprint":    {Form: regexp.MustCompile(`^[A-Za-z0-9+/]{43}=$`), Optional: true},
 	"nodes[].cores":          {Least: minima[RoleWorker].cores},
 	"nodes[].memory":         {Least: minima[RoleWorker].memory, Hint: "write it in MiB, such as 8192"},
 	"nodes[].instanceType":   {Form: regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`), Hint: "write it as m7i.large"},

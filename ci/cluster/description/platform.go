@@ -27,6 +27,7 @@ var platformOnly = map[string][]string{
 
 	"nodes[].installDisk": {PlatformTalos},
 	"nodes[].mac":         {PlatformTalos},
+	"nodes[].fingerprint": {PlatformTalos},
 
 	"aws":                  {PlatformAWS},
 	"nodes[].instanceType": {PlatformAWS},
@@ -48,6 +49,7 @@ var instead = map[string]map[string]string{
 	},
 	PlatformProxmox: {
 		"nodes[].installDisk": "; Talos is installed to the first of disks",
+		"nodes[].fingerprint": "; a VM is known by the UUID that Proxmox gave it",
 	},
 }
 
@@ -60,7 +62,7 @@ func init() {
 }
 
 // mayMiss are those of a platform's own fields that it need not have.
-var mayMiss = map[string]bool{"nodes[].mac": true}
+var mayMiss = map[string]bool{"nodes[].mac": true, "nodes[].fingerprint": true}
 
 // kindOf is the platform that a platform's description is like. One that nobody knows is told of once, and not by what it would need.
 func kindOf(platform string) string {

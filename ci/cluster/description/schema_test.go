@@ -78,7 +78,7 @@ func TestTheSchemaRefusesWhatAnEditorCanSee(t *testing.T) {
 		"state-s3-section-missing", "state-s3-without-endpoint", "talos-version-unknown", "schematic-not-an-id", "dns-empty",
 		"sops-files-bad", "sops-files-empty", "infisical-a-word", "infisical-missing",
 		"platform-aws", "aws-field-on-proxmox", "aws-section-missing", "aws-instance-type-missing",
-		"talos-of-proxmox-too", "talos-install-disk-missing", "talos-install-disk-bad", "talos-address-missing", "talos-mac-bad", "install-disk-on-proxmox",
+		"talos-of-proxmox-too", "talos-install-disk-missing", "talos-install-disk-bad", "talos-address-missing", "talos-mac-bad", "talos-fingerprint-bad", "install-disk-on-proxmox",
 		"vlan-out-of-range", "volume-not-a-name", "storage-a-word", "load-balancer-a-word", "load-balancer-missing",
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata/invalid", name+".yaml"))

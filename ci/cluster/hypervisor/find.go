@@ -3,6 +3,7 @@ package hypervisor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/luthermonson/go-proxmox"
@@ -61,6 +62,24 @@ func (h *Hypervisor) Process(ctx context.Context, node string) (uint64, error) {
 		return 0, err
 	}
 	return uint64(machine.PID), nil
+}
+
+// UUID is what Proxmox gave the cluster's VM of a node to be known by from within: the firmware tells it to the
+// machine.
+func (h *Hypervisor) UUID(ctx context.Context, node string) (string, error) {
+	machine, id, err := h.own(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	if machine.VirtualMachineConfig != nil {
+		for part := range strings.SplitSeq(machine.VirtualMachineConfig.SMBios1, ",") {
+			if uuid, is := strings.CutPrefix(part, "uuid="); is {
+				return uuid, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("VM %d of %s has no UUID, by which its machine is known: "+
+		"on its Proxmox node type \"qm set %[1]d --smbios1 uuid=$(uuidgen)\", and restart it", id, node)
 }
 
 // Reboot shuts the cluster's VM of a node down and starts it again, which applies what was changed of it meanwhile.

@@ -7,6 +7,19 @@ import (
 	"tazlab.net/castle/ci/sandbox/proxmox"
 )
 
+func TestAVMIsKnownByTheUUIDThatProxmoxGaveIt(t *testing.T) {
+	const uuid = "0a1b2c3d-4e5f-4677-8899-aabbccddeeff"
+	known := guest(421, "blue-cp-1", "blue", "castle")
+	known.UUID = uuid
+	h := hostWith(t, proxmox.Options{}, known)
+	if got, err := h.UUID(t.Context(), "blue-cp-1"); err != nil || got != uuid {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := h.UUID(t.Context(), "blue-cp-2"); err == nil {
+		t.Error("a VM that is not there has one")
+	}
+}
+
 func TestAMachineIsSwitchedOffAndOnWhateverProxmoxsMoodIs(t *testing.T) {
 	moody := profile.Profile{Faults: profile.Faults{profile.ProxmoxMoods: "2"}}
 	h := hostWith(t, proxmox.Options{Profile: moody}, guest(421, "blue-cp-1", "castle-blue", "castle"))

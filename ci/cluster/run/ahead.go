@@ -65,7 +65,10 @@ func (c *Cluster) BringUpAhead(ctx context.Context, record *Record, access *Acce
 	notes := notes{cluster: c.Description.Name, log: record.Log}
 	wait.Go(func() { a.follow(ctx) })
 	wait.Go(func() {
-		_, err := talos.Up(ctx, c.Description, access.Bundle, talos.Options{Event: notes.machine, Made: a.await})
+		machines := c.Hypervisor(access)
+		defer machines.Close()
+		options := talos.Options{Event: notes.machine, Made: a.await, UUID: machines.UUID}
+		_, err := talos.Up(ctx, c.Description, access.Bundle, options)
 		if err = errors.Join(err, notes.noted()); ctx.Err() == nil {
 			err = a.tell(err)
 		}

@@ -203,6 +203,15 @@ func (h *Hook) TalosUp(ctx context.Context) error {
 	if err := h.states().ForgetUnfinished(ctx); err != nil {
 		return err
 	}
-	_, err = talos.Up(ctx, h.description, bundle, talos.Options{Event: h.machine})
+	options := talos.Options{Event: h.machine}
+	if h.description.MakesMachines() {
+		machines, err := h.hypervisor()
+		if err != nil {
+			return err
+		}
+		defer machines.Close()
+		options.UUID = machines.UUID
+	}
+	_, err = talos.Up(ctx, h.description, bundle, options)
 	return errors.Join(err, h.noted())
 }

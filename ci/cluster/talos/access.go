@@ -34,6 +34,9 @@ const (
 type Options struct {
 	// Event is told what happens, from several goroutines; no value in it is secret.
 	Event func(Event)
+	// UUID is what the hypervisor gave a node's machine to be known by: one in maintenance mode that has another is
+	// given nothing. Nil where nobody can tell.
+	UUID func(ctx context.Context, node string) (string, error)
 	// Made is for machines that are all made in this run, some of them still to come: it waits until a node's is there. Nil: all are there.
 	Made             func(ctx context.Context, node string) error
 	Poll             time.Duration // between two looks at a machine; 200 ms
@@ -88,6 +91,7 @@ type node struct {
 	client   *client.Client // mutual TLS with the cluster's authority: what a configured machine accepts; nil without a PKI
 	insecure *client.Client // TLS without any authority: what a machine in maintenance mode accepts
 	asked    *atomic.Bool   // the machine asked insecure for a certificate, which maintenance mode does not do
+	pin      *pin           // what certificate it has shown to insecure
 }
 
 // Dial prepares access to the nodes of a cluster. It contacts nobody; Close when done. Without a bundle, since the cluster has no PKI yet, all
@@ -104,13 +108,13 @@ func Dial(c *description.Cluster, bundle *machineconfig.Bundle, options Options)
 	access := &Access{cluster: c, options: options}
 	for _, declared := range c.Nodes {
 		address := net.JoinHostPort(declared.Address.String(), strconv.Itoa(options.Port))
-		n := &node{Node: declared, asked: &atomic.Bool{}}
+		n := &node{Node: declared, asked: &atomic.Bool{}, pin: &pin{}}
 		if n.client, err = client.New(context.Background(), connection(address,
 			client.WithConfigContext(&clientconfig.Context{
 				Endpoints: []string{address},
 				CA:        encode(bundle.Certs.OS.Crt), Crt: encode(certificate.Crt), Key: encode(certificate.Key),
 			}))...); err == nil {
-			n.insecure, err = insecureClient(address, n.asked)
+			n.insecure, err = n.insecureClient(address)
 		}
 		access.nodes = append(access.nodes, n)
 		if err != nil {
@@ -124,9 +128,9 @@ func Dial(c *description.Cluster, bundle *machineconfig.Bundle, options Options)
 func dialWithoutPKI(c *description.Cluster, options Options) (*Access, error) {
 	access := &Access{cluster: c, options: options}
 	for _, declared := range c.Nodes {
-		n := &node{Node: declared, asked: &atomic.Bool{}}
+		n := &node{Node: declared, asked: &atomic.Bool{}, pin: &pin{}}
 		var err error
-		if n.insecure, err = insecureClient(net.JoinHostPort(declared.Address.String(), strconv.Itoa(options.Port)), n.asked); err != nil {
+		if n.insecure, err = n.insecureClient(net.JoinHostPort(declared.Address.String(), strconv.Itoa(options.Port))); err != nil {
 			access.Close()
 			return nil, fmt.Errorf("prepare the connection to %s: %w", declared.Name, err)
 		}
@@ -156,14 +160,16 @@ func (a *Access) controlPlanes() []*node {
 	return nodes
 }
 
-// insecureClient trusts whoever answers: a machine in maintenance mode has signed its certificate itself, and nothing
-// secret has been told to it before. asked is set when the other side wants a certificate.
-func insecureClient(address string, asked *atomic.Bool) (*client.Client, error) {
+// insecureClient trusts whoever answers: a machine in maintenance mode has signed its certificate itself. What is
+// secret is told to it once it is known to be the right one (identity.go). asked is set when the other side wants a
+// certificate.
+func (n *node) insecureClient(address string) (*client.Client, error) {
 	return client.New(context.Background(), connection(address,
 		client.WithTLSConfig(&tls.Config{
 			InsecureSkipVerify: true,
+			VerifyConnection:   n.pin.verify,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				asked.Store(true)
+				n.asked.Store(true)
 				return &tls.Certificate{}, nil
 			},
 		}))...)
@@ -191,6 +197,7 @@ const (
 	maintenance                 // waits for a configuration
 	configured                  // has one of this cluster's authority
 	foreign                     // has one of another authority
+	stranger                    // shows another certificate than the one that is wanted
 )
 
 // look asks a machine who it is. The error says what was seen where presence is not configured or maintenance.
@@ -205,10 +212,13 @@ func (n *node) look(ctx context.Context) (presence, error) {
 		}
 	}
 	insecureErr := version(ctx, n.insecure)
+	_, _, _, other := n.pin.other()
 	switch {
 	case insecureErr == nil, answered(insecureErr):
 		n.asked.Store(false)
 		return maintenance, nil
+	case other:
+		return stranger, insecureErr
 	// The refusal itself comes after the handshake in TLS 1.3, as an alert or, where writing was faster, as a broken connection.
 	case n.asked.Load():
 		return foreign, errors.New("it asks for a client certificate of another authority than the cluster's")

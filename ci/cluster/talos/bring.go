@@ -43,6 +43,9 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 		quiet    = quiet{run: r, node: n, since: began}
 		last     = "nothing yet"
 	)
+	if n.Fingerprint != "" {
+		n.pin.want(n.Fingerprint, false)
+	}
 	for {
 		what, seen := n.look(ctx)
 		if what != silent {
@@ -104,6 +107,21 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 			if foreigns++; foreigns >= foreignLooks && time.Since(strange) > foreignFor {
 				return "", &GhostError{Node: n.Name, Address: n.Address, Seen: last}
 			}
+		case stranger:
+			last = "its certificate is another one"
+			shown, wanted, learned, _ := n.pin.other()
+			if learned { // it has restarted, or gone over to its configuration
+				n.pin.want("", false)
+				r.note(n, func(p *progress) { p.fits = false })
+				break
+			}
+			// A machine that goes over to its configuration shows that one's certificate for a moment.
+			if foreigns == 0 {
+				strange = time.Now()
+			}
+			if foreigns++; foreigns >= foreignLooks && time.Since(strange) > foreignFor {
+				return "", &FingerprintError{Node: n.Name, Address: n.Address, Shown: shown, Wanted: wanted}
+			}
 		case silent:
 			if ctx.Err() != nil {
 				return "", ctx.Err()
@@ -124,10 +142,14 @@ func (r *run) configure(ctx context.Context, n *node, s *step) (string, error) {
 	}
 }
 
-// fitting looks once whether a machine's template is the one that is described, before anything is applied to it.
+// fitting looks once whether a machine is the one that is meant, and its template the one that is described, before
+// anything is applied to it.
 func (r *run) fitting(ctx context.Context, n *node) error {
 	if r.seen(n).fits {
 		return nil
+	}
+	if err := r.identify(ctx, n); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -77,12 +77,11 @@ func TestARefusalWhileAMachineTakesAConfigurationPasses(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			asked := &atomic.Bool{}
-			insecure, err := insecureClient((&waiting{codes: c.answers, last: cancel}).serve(t), asked)
-			if err != nil {
+			n := &node{Node: description.Node{Name: "cp-1"}, asked: &atomic.Bool{}, pin: &pin{}}
+			var err error
+			if n.insecure, err = n.insecureClient((&waiting{codes: c.answers, last: cancel}).serve(t)); err != nil {
 				t.Fatal(err)
 			}
-			n := &node{Node: description.Node{Name: "cp-1"}, insecure: insecure, asked: asked}
 			r := &run{Access: &Access{nodes: []*node{n}, options: Options{Poll: time.Millisecond}.withDefaults()},
 				started: time.Now(), progress: map[string]progress{n.Name: {fits: true}}}
 			t.Cleanup(r.Close)

@@ -235,7 +235,7 @@ func TestAControlPlaneThatWaitsForItsClockIsNotGivenUpEarly(t *testing.T) {
 func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
 	nodes, _ := threeViews()
 	var err error
-	if nodes[1].client, err = insecureClient("127.0.0.1:1", &atomic.Bool{}); err != nil { // nobody listens there
+	if nodes[1].client, err = (&node{asked: &atomic.Bool{}, pin: &pin{}}).insecureClient("127.0.0.1:1"); err != nil { // nobody listens there
 		t.Fatal(err)
 	}
 	defer func() { _ = nodes[1].client.Close() }()

@@ -55,7 +55,8 @@ func (r *run) strays(ctx context.Context) []netip.Addr {
 func (r *run) waitsAt(ctx context.Context, address netip.Addr) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.options.SearchTimeout)
 	defer cancel()
-	c, err := insecureClient(net.JoinHostPort(address.String(), strconv.Itoa(r.options.Port)), &atomic.Bool{})
+	anybody := &node{asked: &atomic.Bool{}, pin: &pin{}}
+	c, err := anybody.insecureClient(net.JoinHostPort(address.String(), strconv.Itoa(r.options.Port)))
 	if err != nil {
 		return false
 	}

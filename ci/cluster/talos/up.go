@@ -99,7 +99,7 @@ type progress struct {
 	made       bool      // its machine is there, where it was still to come
 	judged     bool      // it is what it should be, or was given up
 	fresh      bool      // it was seen in maintenance mode
-	fits       bool      // its template is the one that is described
+	fits       bool      // it is the machine that is meant, and its template the one that is described
 	configured time.Time // it answered with the cluster's PKI
 	result     string
 	took       time.Duration

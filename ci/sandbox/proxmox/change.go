@@ -343,6 +343,9 @@ func (s *Server) create(r *request) (any, error) {
 				return err
 			}
 			s.take(g, e)
+			if g.Config[smbios] == "" {
+				known(g.Config, newUUID())
+			}
 			if start {
 				s.powerOn(g)
 			}

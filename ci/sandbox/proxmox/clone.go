@@ -221,6 +221,7 @@ func (s *Server) copied(c cloning) (map[string]string, map[string]*volume, error
 		}
 		config[name] = d.print(volumes[d.file])
 	}
+	known(config, newUUID())
 	config["name"] = c.name
 	if c.name == "" {
 		config["name"] = "Copy-of-VM-" + strings.ReplaceAll(c.source.name(), " ", "-")

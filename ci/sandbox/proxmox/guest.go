@@ -1,6 +1,7 @@
 package proxmox
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"fmt"
 	"maps"
@@ -95,6 +96,7 @@ func (s *Server) machine(g *guest) VM {
 	}
 	_, mac, _ := strings.Cut(strings.Split(g.Config["net0"], ",")[0], "=")
 	vm.MAC = mac
+	vm.UUID, _ = keyed(g.Config[smbios], "uuid")
 	return vm
 }
 
@@ -122,6 +124,7 @@ func (s *Server) seeded(seed Guest) (*guest, error) {
 			config[name] = value
 		}
 	}
+	known(config, cmp.Or(seed.UUID, newUUID()))
 	set("name", seed.Name)
 	set("tags", strings.Join(seed.Tags, ";"))
 	if seed.Cores > 0 {

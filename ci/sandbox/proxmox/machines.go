@@ -17,6 +17,7 @@ type VM struct {
 	MemoryMiB int
 	Disks     []Disk // in the order of their interfaces, without the cloud-init drive
 	MAC       string // of net0, in capitals
+	UUID      string // of smbios1
 	Tags      []string
 }
 

@@ -98,6 +98,28 @@ func newMAC() string {
 	return fmt.Sprintf("BC:24:11:%02X:%02X:%02X", tail[0], tail[1], tail[2])
 }
 
+// newUUID is a random one (RFC 9562, version 4).
+func newUUID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
+
+// known gives a VM another UUID: one that is cloned always, one that is made where nobody gave it any (clone_vm and
+// create_vm of qemu-server, src/PVE/API2/Qemu.pm).
+func known(config map[string]string, uuid string) {
+	parts := []string{"uuid=" + uuid}
+	for _, part := range strings.Split(config[smbios], ",") {
+		if part != "" && !strings.HasPrefix(part, "uuid=") {
+			parts = append(parts, part)
+		}
+	}
+	config[smbios] = strings.Join(parts, ",")
+}
+
+const smbios = "smbios1"
+
 // keyed is the value of a key in "key=value,…", if it is there.
 func keyed(value, key string) (item string, is bool) {
 	for _, part := range strings.Split(value, ",") {

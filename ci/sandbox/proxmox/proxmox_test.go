@@ -29,12 +29,15 @@ func TestAVMLivesFromItsCloneToItsRemoval(t *testing.T) {
 	told, _ := w.machines.vm(521)
 	want := VM{
 		ID: 521, Name: "sandbox-cp-1", Node: "pve", Address: netip.MustParsePrefix("192.168.77.211/24"),
-		Gateway: netip.MustParseAddr("192.168.77.1"), Cores: 4, MemoryMiB: 8192, MAC: told.MAC,
+		Gateway: netip.MustParseAddr("192.168.77.1"), Cores: 4, MemoryMiB: 8192, MAC: told.MAC, UUID: told.UUID,
 		DNS:  []netip.Addr{netip.MustParseAddr("192.168.77.1"), netip.MustParseAddr("9.9.9.9")},
 		Tags: []string{"castle", "sandbox"}, Disks: []Disk{{Interface: "scsi0", Volume: "local-lvm:vm-521-disk-0", Bytes: 40 * gib}},
 	}
 	if fmt.Sprintf("%+v", told) != fmt.Sprintf("%+v", want) {
 		t.Errorf("the machine is\n%+v, want\n%+v", told, want)
+	}
+	if template := w.vm(t, 900).VirtualMachineConfig.SMBios1; len(told.UUID) != 36 || template == "" || strings.Contains(template, told.UUID) {
+		t.Errorf("the clone's UUID %q should be its own, the template's is %q", told.UUID, template)
 	}
 	if template := w.vm(t, 900).VirtualMachineConfig.Nets["net0"]; told.MAC == "" || strings.Contains(template, told.MAC) {
 		t.Errorf("the clone's MAC %q should be its own, the template's device is %q", told.MAC, template)

@@ -69,6 +69,12 @@ func load(name string) (*state, error) {
 	if err := json.Unmarshal(data, loaded); err != nil {
 		return nil, fmt.Errorf("%s is no state of the Proxmox simulator: %w; remove it to begin with no VMs", name, err)
 	}
+	// VMs of a state that was written before they had UUIDs. Whatever reads it makes the same ones.
+	for id, g := range loaded.Guests {
+		if g.Config[smbios] == "" {
+			known(g.Config, fmt.Sprintf("00000000-0000-4000-8000-%012d", id))
+		}
+	}
 	return loaded, nil
 }
 

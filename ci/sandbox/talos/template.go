@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/extensions"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
@@ -80,9 +81,10 @@ func (t Template) wrong(what string) Template {
 	return t
 }
 
-// resources are those of a machine's resources that are played: the configuration that it runs with, whether its disk has a META partition, its extensions, and the factory's extension that stands for the schematic
-// (schematicExtension in internal/asset of siderolabs/image-factory). Their ids are those of ExtensionStatusController, in
-// internal/app/machined/pkg/controllers/runtime/extension_status.go of Talos 1.13.
+// resources are those of a machine's resources that are played: the configuration that it runs with, its UUID,
+// whether its disk has a META partition, its extensions, and the factory's extension that stands for the schematic
+// (schematicExtension in internal/asset of siderolabs/image-factory). Their ids are those of
+// ExtensionStatusController, in internal/app/machined/pkg/controllers/runtime/extension_status.go of Talos 1.13.
 type resources struct {
 	v1alpha1.UnimplementedStateServer
 }
@@ -134,6 +136,15 @@ func (m *machine) resources(ctx context.Context) (*server.State, error) {
 	roles, _ := ctx.Value(rolesKey{}).(role.Set)
 	if conf := m.settings(); conf != nil && roles.Includes(role.Admin) {
 		if err := held.Create(ctx, configres.NewMachineConfig(conf.provider)); err != nil {
+			return nil, err
+		}
+	}
+	// Whoever may read anything is told, in maintenance mode, too (SystemInfoController,
+	// internal/app/machined/pkg/controllers/hardware/system.go).
+	if m.vm.UUID != "" {
+		information := hardware.NewSystemInformation(hardware.SystemInformationID)
+		information.TypedSpec().UUID = m.vm.UUID
+		if err := held.Create(ctx, information); err != nil {
 			return nil, err
 		}
 	}

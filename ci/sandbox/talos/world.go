@@ -21,6 +21,7 @@ type VM struct {
 	MemoryMiB int
 	Disks     []VMDisk
 	MAC       string
+	UUID      string // that its firmware tells; empty where it has none, as a container
 	// Bare says that the machine was not cloned: it starts Talos from elsewhere, as from an ISO, until that is installed to its disk.
 	Bare bool
 	Tags []string

@@ -39,7 +39,7 @@ func (m *machines) PowerOn(vm proxmox.VM) {
 	m.mutex.Unlock()
 	machine := talos.VM{
 		ID: vm.ID, Name: vm.Name, Host: vm.Node, Address: vm.Address, Gateway: vm.Gateway, DNS: vm.DNS,
-		Cores: vm.Cores, MemoryMiB: vm.MemoryMiB, MAC: vm.MAC, Tags: vm.Tags, Bare: m.bare,
+		Cores: vm.Cores, MemoryMiB: vm.MemoryMiB, MAC: vm.MAC, UUID: vm.UUID, Tags: vm.Tags, Bare: m.bare,
 	}
 	for _, disk := range vm.Disks {
 		machine.Disks = append(machine.Disks, talos.VMDisk{SizeGiB: int(disk.Bytes >> 30)})

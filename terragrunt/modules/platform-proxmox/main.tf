@@ -95,7 +95,7 @@ resource "proxmox_virtual_environment_vm" "node" {
     # A newer template is for nodes to come. Those that run are upgraded by Talos, not replaced all at once. The others have
     # what their template gave them, which the provider sees only in a VM that it imports, and would restart it for.
     ignore_changes = [
-      clone, agent, keyboard_layout, scsi_hardware, acpi, bios, boot_order, efi_disk, kvm_arguments, machine, serial_device, tablet_device, tpm_state, vga,
+      clone, agent, keyboard_layout, scsi_hardware, acpi, bios, boot_order, efi_disk, kvm_arguments, machine, serial_device, smbios, tablet_device, tpm_state, vga,
     ]
   }
 }
