@@ -252,13 +252,17 @@ func (d *described) keyMissing() error {
 	return fmt.Errorf("cluster %s has its secrets in SOPS files: give the age key with --age-key (env:SOPS_AGE_KEY, file:PATH)", d.name)
 }
 
+// withoutInit makes castle the first process of its container. Dagger's own would
+// hold the age key in its environment, where the layers' tools can read it.
+var withoutInit = dagger.ContainerWithExecOpts{NoInit: true}
+
 // command runs castle on the cluster and returns what it prints.
 func (d *described) command(ctx context.Context, args ...string) (string, error) {
 	container, err := d.container(ctx)
 	if err != nil {
 		return "", err
 	}
-	text, err := container.WithExec(d.args(args...)).Stdout(ctx)
+	text, err := container.WithExec(d.args(args...), withoutInit).Stdout(ctx)
 	return text, plain(err)
 }
 

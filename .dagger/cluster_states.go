@@ -83,7 +83,7 @@ func (c *Cluster) StateExport(
 	for _, key := range recipient {
 		args = append(args, "--recipient="+key)
 	}
-	file, err := container.WithExec(d.args(args...)).File(archive).Sync(ctx)
+	file, err := container.WithExec(d.args(args...), withoutInit).File(archive).Sync(ctx)
 	return file, plain(err)
 }
 
@@ -115,7 +115,7 @@ func (c *Cluster) StateImport(
 	if replace {
 		args = append(args, "--replace")
 	}
-	text, err := container.WithMountedFile(given, archive).WithExec(d.args(args...)).Stdout(ctx)
+	text, err := container.WithMountedFile(given, archive).WithExec(d.args(args...), withoutInit).Stdout(ctx)
 	return text, plain(err)
 }
 

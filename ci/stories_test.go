@@ -36,6 +36,7 @@ var looked = map[string]string{
 	"disk-stays": "`VM … is gone, and its volume",
 	"doctor":     "`nothing was changed, and create cannot begin:`", "proxmox-privileges": "`nothing was removed: the Proxmox token must not remove",
 	"kept-machines": "`… was left as it is, with the cluster's keys",
+	"tool-sees-all": "–",
 	"crd-with-cr":   "errors of `check-gitops`", "heavy-gate": "errors of `check-gitops`", "wrong-port": "errors of `check-gitops`",
 }
 

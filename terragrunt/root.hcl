@@ -127,6 +127,12 @@ terraform {
   # What OpenTofu finds out is castle's to keep, not this folder's.
   copy_terraform_lock_file = false
 
+  # castle gives OpenTofu the secrets of its layer alone, and learns from this which one it is.
+  extra_arguments "layer" {
+    commands = ["init", "apply", "destroy", "plan", "show"]
+    env_vars = { CASTLE_LAYER = local.layer }
+  }
+
   extra_arguments "lock" {
     commands  = ["apply", "destroy"]
     arguments = ["-lock-timeout=20s"]

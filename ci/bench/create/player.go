@@ -19,6 +19,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/environment"
 )
 
 // The programs that this one can play.
@@ -56,6 +59,9 @@ func play(ctx context.Context, args []string) error {
 	if name == playCastle {
 		return castlePlayer(ctx, s, args[1:])
 	}
+	if err := inheritSecrets(); err != nil {
+		return err
+	}
 	player, err := newPlayer(s)
 	if err != nil {
 		return err
@@ -66,6 +72,26 @@ func play(ctx context.Context, args []string) error {
 	}
 	_, err = player.real(".", ".", args[1:])
 	return err
+}
+
+// inheritSecrets takes all layers' variables into the environment, as plain Terragrunt needs them: castle answers
+// this program, which it takes for Terragrunt, and would not answer the children of the real one.
+func inheritSecrets() error {
+	for _, layer := range layers.All {
+		for _, hook := range []bool{false, true} {
+			variables, err := environment.Ask(environment.Request{Layer: layer.Name, Hook: hook})
+			if err != nil {
+				return err
+			}
+			for _, entry := range variables {
+				name, value, _ := strings.Cut(entry, "=")
+				if err := os.Setenv(name, value); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return os.Unsetenv(environment.VariableSocket)
 }
 
 // line is a line of the output.

@@ -91,13 +91,7 @@ func Start(api *kube.Client, options Options) (*Proxy, error) {
 }
 
 // Environment names the API to a tool by the variables that kube.FromEnv and the providers read. The key in it is redacted from now on.
-func (p *Proxy) Environment() []string {
-	var list []string
-	for name, value := range p.values {
-		list = append(list, name+"="+value)
-	}
-	return list
-}
+func (p *Proxy) Environment() map[string]string { return p.values }
 
 // Close ends all requests.
 func (p *Proxy) Close() {

@@ -66,7 +66,12 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	for _, layer := range layers.Of(cluster.Description) {
 		causes[layer.Name] = &run.Cause{}
 	}
-	runner, err := cluster.Runner(access, os.DevNull, func(unit, message string) {
+	way, err := cluster.WayForPlans(access)
+	if err != nil {
+		return nil, err
+	}
+	defer way.Close()
+	runner, err := cluster.Runner(access, way.Environment(), os.DevNull, func(unit, message string) {
 		if cause := causes[layers.OfFolder(unit).Name]; cause != nil {
 			cause.Add(redact.Text(message))
 		}

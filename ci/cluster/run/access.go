@@ -188,10 +188,13 @@ func (c *Cluster) Hypervisor(access *Access) *hypervisor.Hypervisor {
 
 // States are the layers' states.
 func (c *Cluster) States(access *Access) (state.Store, error) {
-	environment, err := c.environment(access, os.DevNull)
+	given, err := c.given(access, os.DevNull, nil)
+	if err != nil {
+		return state.Store{}, err
+	}
 	states := c.StateFiles(access.Values)
-	states.Tofu, states.Environment = c.Tools.Tofu, environment
-	return states, err
+	states.Tofu, states.Environment = c.Tools.Tofu, given.forStates()
+	return states, nil
 }
 
 // Machines is access to the machines' API, to be closed when done.

@@ -4,6 +4,7 @@
 package run
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
+	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
@@ -89,6 +91,9 @@ func (c *Cluster) LoadForLayers() error {
 			return fmt.Errorf("%s is no folder with castle's layers, %s is not there: %w", c.Layers, layer.Name, err)
 		}
 	}
+	if err := c.layersAreNamed(); err != nil {
+		return err
+	}
 	return c.proven()
 }
 
@@ -113,6 +118,25 @@ func (c *Cluster) proven() error {
   %s
 from a network that you trust, write their hashes into layers of your own, look at them and commit them: dagger call pin export --path layers
 or accept for this call what came, which a first create then notes: dagger call --allow-unpinned …`, strings.Join(unproven, "\n  "))
+}
+
+// layersAreNamed refuses layers that were ejected before each layer got its own secrets: their OpenTofu would get
+// none.
+func (c *Cluster) layersAreNamed() error {
+	file := filepath.Join(c.Layers, "root.hcl")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(text, []byte(environment.VariableLayer)) {
+		return nil
+	}
+	return fmt.Errorf(`%s does not tell castle which layer OpenTofu runs for, and castle gives it the secrets of its layer alone;
+add to its block terraform:
+  extra_arguments "layer" {
+    commands = ["init", "apply", "destroy", "plan", "show"]
+    env_vars = { %s = local.layer }
+  }`, file, environment.VariableLayer)
 }
 
 // units is the folder that Terragrunt runs in.

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
@@ -45,6 +48,7 @@ var inherited = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 type given struct {
 	cluster                                                               *Cluster
 	access                                                                *Access
+	way                                                                   map[string]string // to the API, for the tools
 	described, states, backends, providers, events, inventory, encryption string
 }
 
@@ -58,63 +62,98 @@ func (g *given) secret(name string) string {
 type variable struct {
 	name  string
 	value func(*given) string
+	// tools and hooks are the layers whose OpenTofu, with its providers, and whose hooks get it. Where neither is said
+	// Terragrunt has it, and so has everything that runs below: what is secret says one of them.
+	tools, hooks []string
 	// secret tells what of the value must not be shown, for who finds the variable in its environment; nil: nothing.
 	secret func(value string) []string
+	// has tells whether a cluster needs it; nil: each does.
+	has func(*Cluster) bool
 }
 
 // whole marks a variable whose value is secret.
 func whole(value string) []string { return []string{value} }
 
+// Groups of layers that variables go to.
+var (
+	allLayers = []string{layers.Secrets, layers.Platform,
+		layers.Engine, layers.Networking, layers.Storage, layers.GitOps}
+	onPlatform     = []string{layers.Platform}
+	inCluster      = []string{layers.Engine, layers.Networking, layers.Storage, layers.GitOps}
+	askTheAPI      = append([]string{layers.Platform}, inCluster...)
+	readsInventory = []string{layers.Secrets, layers.GitOps}
+)
+
 // variables are all that a run gives to the tools and the hooks, beside what they inherit.
 var variables = []variable{
 	// The tools look for settings of a user's own at home; a run has none.
-	{"HOME", func(*given) string { return os.TempDir() }, nil},
+	{name: "HOME", value: func(*given) string { return os.TempDir() }},
 
-	{description.Variable, func(g *given) string { return g.described }, nil},
-	{VariableState, func(g *given) string { return g.states }, nil},
-	{VariableBackends, func(g *given) string { return g.backends }, nil},
-	{VariableProviders, func(g *given) string { return g.providers }, nil},
-	{VariableCharts, func(g *given) string { return g.cluster.Tools.Charts }, nil},
-	{VariableEvents, func(g *given) string { return g.events }, nil},
-	{VariableTalosSecrets, func(g *given) string { return g.access.machines }, whole},
-
-	// Terragrunt gives the tools another way, see toolsWay, and castle's hooks keep this one.
-	{kube.HostVariable, host, nil}, {kube.CAVariable, ca, nil}, {kube.ClientCertVariable, cert, nil}, {kube.ClientKeyVariable, key, whole},
-	{kube.Own(kube.HostVariable), host, nil}, {kube.Own(kube.CAVariable), ca, nil}, {kube.Own(kube.ClientCertVariable), cert, nil}, {kube.Own(kube.ClientKeyVariable), key, whole},
-
-	{"PROXMOX_VE_ENDPOINT", func(g *given) string { return g.cluster.Description.Proxmox.URL }, nil},
-	{variableProxmoxToken, func(g *given) string { return g.secret(secrets.ProxmoxAPIToken) }, secrets.TokenParts},
-
-	{"TF_ENCRYPTION", func(g *given) string { return g.encryption }, secrets.EncryptionKeys},
-	{"TF_IN_AUTOMATION", func(*given) string { return "1" }, nil},
-	{"TF_INPUT", func(*given) string { return "0" }, nil},
-	{"CHECKPOINT_DISABLE", func(*given) string { return "1" }, nil},
+	{name: description.Variable, value: func(g *given) string { return g.described }},
+	{name: VariableState, value: func(g *given) string { return g.states }},
+	{name: VariableBackends, value: func(g *given) string { return g.backends }},
+	{name: VariableProviders, value: func(g *given) string { return g.providers }},
+	{name: VariableCharts, value: func(g *given) string { return g.cluster.Tools.Charts }},
+	{name: VariableEvents, value: func(g *given) string { return g.events }},
+	{name: VariableScaled, value: func(*given) string { return "true" }, has: func(c *Cluster) bool { return c.Scaled }},
+	{name: VariableCertificates, value: func(g *given) string { return g.cluster.certificates },
+		has: func(c *Cluster) bool { return c.certificates != "" }},
+	{name: "TF_IN_AUTOMATION", value: func(*given) string { return "1" }},
+	{name: "TF_INPUT", value: func(*given) string { return "0" }},
+	{name: "CHECKPOINT_DISABLE", value: func(*given) string { return "1" }},
 	// The tools and their providers, a hundred short processes in all, are written in Go, and a tenth of their processor time was the garbage
 	// collector's. One that grows large collects as it would without the first.
-	{"GOGC", func(*given) string { return "400" }, nil},
-	{"GOMEMLIMIT", func(*given) string { return "512MiB" }, nil},
-	{"TF_VAR_inventory", func(g *given) string { return g.inventory }, nil},
-	{"TF_VAR_infisical_client_id", func(g *given) string { return g.secret(secrets.InfisicalClientID) }, whole},
-	{"TF_VAR_infisical_client_secret", func(g *given) string { return g.secret(secrets.InfisicalClientSecret) }, whole},
+	{name: "GOGC", value: func(*given) string { return "400" }},
+	{name: "GOMEMLIMIT", value: func(*given) string { return "512MiB" }},
+
+	{name: VariableTalosSecrets, value: func(g *given) string { return g.access.machines },
+		hooks: onPlatform, secret: whole},
+	{name: VariableFluxSecrets, value: func(g *given) string { return fluxSecretsOf(g.access.Values) },
+		hooks:  []string{layers.GitOps},
+		secret: fluxSecretsIn, has: func(c *Cluster) bool { return !c.Description.Secrets.Infisical.Has() }},
+
+	// The tools ask the API through castle, with a key that is of use until the run ends (toolsWay). The administrator's
+	// is castle's own.
+	{name: kube.HostVariable, value: way(kube.HostVariable), tools: inCluster},
+	{name: kube.CAVariable, value: way(kube.CAVariable), tools: inCluster},
+	{name: kube.ClientCertVariable, value: way(kube.ClientCertVariable), tools: inCluster},
+	{name: kube.ClientKeyVariable, value: way(kube.ClientKeyVariable), tools: inCluster, secret: whole},
+	{name: kube.Own(kube.HostVariable), value: func(g *given) string { return g.access.Kube.Host }, hooks: askTheAPI},
+	{name: kube.Own(kube.CAVariable), value: func(g *given) string { return string(g.access.Kube.CA) }, hooks: askTheAPI},
+	{name: kube.Own(kube.ClientCertVariable), value: func(g *given) string { return string(g.access.Kube.Cert) },
+		hooks: askTheAPI},
+	{name: kube.Own(kube.ClientKeyVariable), value: func(g *given) string { return string(g.access.Kube.Key) },
+		hooks: askTheAPI, secret: whole},
+
+	{name: "PROXMOX_VE_ENDPOINT", value: func(g *given) string { return g.cluster.Description.Proxmox.URL },
+		tools: onPlatform},
+	{name: "PROXMOX_VE_INSECURE", value: func(*given) string { return "true" }, tools: onPlatform,
+		has: func(c *Cluster) bool { return c.Description.Proxmox.Insecure }},
+	{name: variableProxmoxToken, value: func(g *given) string { return g.secret(secrets.ProxmoxAPIToken) },
+		tools: onPlatform, hooks: onPlatform,
+		secret: secrets.TokenParts},
+
+	{name: "TF_ENCRYPTION", value: func(g *given) string { return g.encryption },
+		tools: allLayers, secret: secrets.EncryptionKeys},
+	{name: variableAccessKey, value: func(g *given) string { return g.secret(secrets.AWSAccessKeyID) },
+		tools: allLayers, hooks: allLayers,
+		secret: whole, has: statesInS3},
+	{name: variableSecretKey, value: func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) },
+		tools: allLayers, hooks: allLayers,
+		secret: whole, has: statesInS3},
+	{name: "TF_VAR_inventory", value: func(g *given) string { return g.inventory }, tools: readsInventory},
+	{name: "TF_VAR_infisical_client_id", value: func(g *given) string { return g.secret(secrets.InfisicalClientID) },
+		tools: []string{layers.Engine}, secret: whole},
+	{name: "TF_VAR_infisical_client_secret", value: func(g *given) string { return g.secret(secrets.InfisicalClientSecret) },
+		tools: []string{layers.Engine}, secret: whole},
 }
 
-// host, ca, cert and key are the administrator's way to the cluster's API.
-func host(g *given) string { return g.access.Kube.Host }
-func ca(g *given) string   { return string(g.access.Kube.CA) }
-func cert(g *given) string { return string(g.access.Kube.Cert) }
-func key(g *given) string  { return string(g.access.Kube.Key) }
+func way(name string) func(*given) string { return func(g *given) string { return g.way[name] } }
 
-// insecure, scaled, certificates, flux and s3 are variables that some clusters need.
-var (
-	scaled       = variable{VariableScaled, func(*given) string { return "true" }, nil}
-	insecure     = variable{"PROXMOX_VE_INSECURE", func(*given) string { return "true" }, nil}
-	certificates = variable{VariableCertificates, func(g *given) string { return g.cluster.certificates }, nil}
-	flux         = variable{VariableFluxSecrets, func(g *given) string { return fluxSecretsOf(g.access.Values) }, fluxSecretsIn}
-	s3           = []variable{
-		{variableAccessKey, func(g *given) string { return g.secret(secrets.AWSAccessKeyID) }, whole},
-		{variableSecretKey, func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) }, whole},
-	}
-)
+func statesInS3(c *Cluster) bool { return c.Description.State.Backend == description.StateS3 }
+
+// everybodys tells that Terragrunt itself has a variable, and with it all that it starts.
+func (v variable) everybodys() bool { return v.tools == nil && v.hooks == nil }
 
 // LearnEnvironment has this process redact what a run gave it as secret. The hooks are such processes, and so is Helm's
 // postrenderer.
@@ -122,7 +161,7 @@ func LearnEnvironment() { redact.Add(secretsIn(os.Getenv)...) }
 
 func secretsIn(getenv func(string) string) []string {
 	var list []string
-	for _, variable := range slices.Concat(variables, []variable{flux}, s3) {
+	for _, variable := range variables {
 		if variable.secret != nil {
 			list = append(list, variable.secret(getenv(variable.name))...)
 		}
@@ -130,41 +169,49 @@ func secretsIn(getenv func(string) string) []string {
 	return list
 }
 
-// environment is the whole environment of Terragrunt, the tools and the hooks. It is the way that secrets take to them.
-func (c *Cluster) environment(access *Access, events string) ([]string, error) {
-	g, err := c.given(access, events)
-	if err != nil {
-		return nil, err
-	}
-	list := variables
-	if !c.Description.Secrets.Infisical.Has() {
-		list = append(slices.Clip(list), flux)
-	}
-	if c.Description.Proxmox.Insecure {
-		list = append(slices.Clip(list), insecure)
-	}
-	if c.Scaled {
-		list = append(slices.Clip(list), scaled)
-	}
-	if c.certificates != "" {
-		list = append(slices.Clip(list), certificates)
-	}
-	if c.Description.State.Backend == description.StateS3 {
-		list = append(slices.Clip(list), s3...)
-	}
-	var environment []string
-	for _, variable := range list {
-		environment = append(environment, variable.name+"="+strings.ReplaceAll(variable.value(g), "\x00", ""))
-	}
-	for _, name := range inherited {
-		if value, has := os.LookupEnv(name); has {
-			environment = append(environment, name+"="+value)
+// of are those variables that a choice is true for.
+func (g *given) of(chosen func(variable) bool) []string {
+	var list []string
+	for _, variable := range variables {
+		if chosen(variable) && (variable.has == nil || variable.has(g.cluster)) {
+			list = append(list, variable.name+"="+strings.ReplaceAll(variable.value(g), "\x00", ""))
 		}
 	}
-	return environment, nil
+	return list
 }
 
-func (c *Cluster) given(access *Access, events string) (*given, error) {
+// everybodys is the environment of Terragrunt, which all that it starts inherits. Nothing in it is secret.
+func (g *given) everybodys() []string {
+	list := g.of(variable.everybodys)
+	for _, name := range inherited {
+		if value, has := os.LookupEnv(name); has {
+			list = append(list, name+"="+value)
+		}
+	}
+	return list
+}
+
+// secrets are what a layer's tools, or its hooks, get besides.
+func (g *given) secrets(request environment.Request) ([]string, error) {
+	if !slices.Contains(allLayers, request.Layer) {
+		return nil, fmt.Errorf("there is no layer %q", request.Layer)
+	}
+	return g.of(func(v variable) bool {
+		if request.Hook {
+			return slices.Contains(v.hooks, request.Layer)
+		}
+		return slices.Contains(v.tools, request.Layer)
+	}), nil
+}
+
+// forStates is the environment of OpenTofu where it reads a state: no provider runs. It is what all layers' tools
+// have in common.
+func (g *given) forStates() []string {
+	return append(g.everybodys(), g.of(func(v variable) bool { return slices.Equal(v.tools, allLayers) })...)
+}
+
+// given is what a run has for the tools and the hooks; way leads the tools to the API, nil where they ask it nothing.
+func (c *Cluster) given(access *Access, events string, way map[string]string) (*given, error) {
 	inventory, err := json.Marshal(access.Values.Inventory())
 	if err != nil {
 		return nil, err
@@ -198,7 +245,7 @@ func (c *Cluster) given(access *Access, events string) (*given, error) {
 	}
 	backends, err := json.Marshal(state.Backends(c.Description, states))
 	return &given{
-		cluster: c, access: access,
+		cluster: c, access: access, way: way,
 		described: described, states: states, backends: string(backends), providers: string(locks), events: events, inventory: string(inventory), encryption: encryption,
 	}, err
 }

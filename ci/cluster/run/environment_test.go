@@ -77,7 +77,7 @@ func TestTerragruntRunsTheLayersThatTheClusterHas(t *testing.T) {
 		{func() { described.LoadBalancer = description.LoadBalancer{} }, "1-secrets 2-platform 3-engine 6-gitops"},
 	} {
 		c.change()
-		runner, err := cluster.Runner(access, "", nil)
+		runner, err := cluster.Runner(access, nil, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,11 +94,16 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 	}
 	described.State.Backend, described.Proxmox.Insecure = description.StateS3, true
 	all, access := canaries(t, described)
+	all["the proxy's key"] = "canary-of-the-proxy"
+	redact.Add(all["the proxy's key"]) // as the proxy does
+	way := map[string]string{kube.HostVariable: "https://127.0.0.1:1", kube.CAVariable: "an authority", kube.ClientCertVariable: "a certificate",
+		kube.ClientKeyVariable: all["the proxy's key"]}
 	cluster := &Cluster{Layers: layersFolder, State: t.TempDir(), Description: described}
-	list, err := cluster.environment(access, filepath.Join(cluster.State, eventsFile))
+	given, err := cluster.given(access, filepath.Join(cluster.State, eventsFile), way)
 	if err != nil {
 		t.Fatal(err)
 	}
+	list := given.of(func(variable) bool { return true }) // more than any hook has
 	environment := map[string]string{}
 	for _, entry := range list {
 		name, value, _ := strings.Cut(entry, "=")
@@ -163,11 +168,11 @@ func TestOnlyLayersThatReadOtherStatesAreGivenTheirEncryption(t *testing.T) {
 	}
 	for folder, want := range map[string]bool{layersFolder: false, own: true, "": false} {
 		cluster := &Cluster{Layers: folder, State: t.TempDir(), Description: described}
-		list, err := cluster.environment(access, os.DevNull)
+		given, err := cluster.given(access, os.DevNull, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(strings.Join(list, "\n"), "remote_state_data_sources"); got != want {
+		if got := strings.Contains(strings.Join(given.forStates(), "\n"), "remote_state_data_sources"); got != want {
 			t.Errorf("%q: the states of other layers are decrypted: %v", folder, got)
 		}
 	}
@@ -182,12 +187,12 @@ func TestWithoutInfisicalAHookKnowsFluxsSecrets(t *testing.T) {
 	_, access := canaries(t, described)
 	access.Values.Add(map[string]string{secrets.GitOpsUsername: "flux", secrets.GitOpsCA: "-----BEGIN CERTIFICATE-----"}, secrets.SourceSOPS)
 	cluster := &Cluster{Layers: layersFolder, State: t.TempDir(), Description: described}
-	list, err := cluster.environment(access, filepath.Join(cluster.State, eventsFile))
+	given, err := cluster.given(access, filepath.Join(cluster.State, eventsFile), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	value := ""
-	for _, entry := range list {
+	for _, entry := range given.of(func(variable) bool { return true }) {
 		if found, is := strings.CutPrefix(entry, VariableFluxSecrets+"="); is {
 			value = found
 		}

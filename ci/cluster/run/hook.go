@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -13,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
+	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/releases"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -21,15 +23,29 @@ import (
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
-// Hook is a command that a layer's hook calls: it finds in its environment what the run gave it.
+// Hook is a command that a layer's hook calls: it finds in its environment what the run gave it, and asks for its
+// layer's secrets.
 type Hook struct {
 	description *description.Cluster
 	events      string // file of the event log
 	notes              // what fails to be noted fails the hook at its end
 }
 
-// OpenHook reads the environment.
-func OpenHook() (*Hook, error) {
+// OpenHook reads the environment, and asks the run for the secrets of the layer's hooks where Terragrunt is the
+// parent. Hooks that OpenTofu and its providers call have the layer's environment, and no more.
+func OpenHook(layer string) (*Hook, error) {
+	given, err := environment.Ask(environment.Request{Layer: layer, Hook: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range given {
+		name, value, _ := strings.Cut(entry, "=")
+		if err := os.Setenv(name, value); err != nil { // in this process's memory: /proc shows what it began with
+			return nil, err
+		}
+	}
+	LearnEnvironment()
+
 	described, events := os.Getenv(description.Variable), os.Getenv(VariableEvents)
 	if described == "" || events == "" {
 		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers' hooks, within castle-cluster create", description.Variable, VariableEvents)

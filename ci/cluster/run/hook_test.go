@@ -18,6 +18,7 @@ import (
 	"tazlab.net/castle/ci/base/redact/redacttest"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -56,8 +57,7 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 		t.Setenv(name, value)
 	}
 
-	LearnEnvironment() // as the program does first
-	h, err := OpenHook()
+	h, err := OpenHook(layers.Engine)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,8 @@ func (c *Cluster) Only(node *OneNode) []string {
 }
 
 // PlatformRunner is Terragrunt on the layer platform alone, for one node or all of them.
-func (c *Cluster) PlatformRunner(access *Access, events string, log func(unit, message string), only *OneNode) (terragrunt.Runner, error) {
-	runner, err := c.Runner(access, events, log)
+func (c *Cluster) PlatformRunner(access *Access, events string, log Log, only *OneNode) (terragrunt.Runner, error) {
+	runner, err := c.Runner(access, nil, events, log)
 	if err != nil {
 		return runner, err
 	}
@@ -47,7 +47,7 @@ func (c *Cluster) PlatformRunner(access *Access, events string, log func(unit, m
 
 // ApplyNode applies the layer platform to one node's VM, and tells why where that failed.
 func (c *Cluster) ApplyNode(ctx context.Context, record *Record, access *Access, node OneNode) error {
-	return c.terragrunt(ctx, record, access, func(logs *logs) (terragrunt.Runner, error) {
-		return c.PlatformRunner(access, record.Events(), logs.write, &node)
+	return c.terragrunt(ctx, record, access, func(access *Access, _ Way, events string, log Log) (terragrunt.Runner, error) {
+		return c.PlatformRunner(access, events, log, &node)
 	}, append([]string{"apply", "-auto-approve"}, c.Only(&node)...)...)
 }

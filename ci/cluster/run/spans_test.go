@@ -72,7 +72,7 @@ func TestWhatTheHooksNoteAreSpansOfTheRun(t *testing.T) {
 // inHook does what one call of a hook does.
 func inHook(t *testing.T, do func(*Hook) error) error {
 	t.Helper()
-	hook, err := OpenHook()
+	hook, err := OpenHook(layers.Engine)
 	if err != nil {
 		t.Fatal(err)
 	}

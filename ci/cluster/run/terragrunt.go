@@ -16,9 +16,7 @@ import (
 
 // Terragrunt runs a command in all layers, and tells which of them failed and why.
 func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access, command ...string) error {
-	return c.terragrunt(ctx, record, access, func(logs *logs) (terragrunt.Runner, error) {
-		return c.Runner(access, record.Events(), logs.write)
-	}, command...)
+	return c.terragrunt(ctx, record, access, c.Runner, command...)
 }
 
 // DestroyLayers destroys some layers, in the reverse order of all. grace is how long the tools have to end that are interrupted, as
@@ -26,8 +24,8 @@ func (c *Cluster) Terragrunt(ctx context.Context, record *Record, access *Access
 func (c *Cluster) DestroyLayers(ctx context.Context, record *Record, access *Access, which []layers.Layer, grace time.Duration) error {
 	whole := *c // also those layers that it does without by now
 	whole.Description = c.Description.ForRemoval()
-	return c.terragrunt(ctx, record, access, func(logs *logs) (terragrunt.Runner, error) {
-		runner, err := whole.Runner(access, record.Events(), logs.write)
+	return c.terragrunt(ctx, record, access, func(access *Access, way Way, events string, log Log) (terragrunt.Runner, error) {
+		runner, err := whole.Runner(access, way, events, log)
 		for _, layer := range which {
 			runner.Only = append(runner.Only, layer.Folder)
 		}
@@ -36,21 +34,23 @@ func (c *Cluster) DestroyLayers(ctx context.Context, record *Record, access *Acc
 	}, "destroy", "-auto-approve")
 }
 
-func (c *Cluster) terragrunt(ctx context.Context, record *Record, access *Access, on func(*logs) (terragrunt.Runner, error), command ...string) error {
+// on makes a runner, as Cluster.Runner does.
+type on func(access *Access, way Way, events string, log Log) (terragrunt.Runner, error)
+
+func (c *Cluster) terragrunt(ctx context.Context, record *Record, access *Access, on on, command ...string) error {
+	way, err := c.wayForTools(ctx, record, access)
+	if err != nil {
+		return err
+	}
+	defer way.Close()
 	logs := newLogs(filepath.Join(record.Folder, LogFolder))
-	runner, err := on(logs)
+	runner, err := on(access, way.Environment(), record.Events(), logs.write)
 	if err != nil {
 		return err
 	}
 	if record.ahead != "" {
 		runner.Env = append(runner.Env, variableAhead+"="+record.ahead)
 	}
-	way, err := c.wayForTools(ctx, record, access)
-	if err != nil {
-		return err
-	}
-	defer way.Close()
-	runner.Env = append(runner.Env, way.Environment()...)
 	record.logs = logs
 	if c.Description.State.Backend == description.StateS3 {
 		command = append(command, "-lock=false") // the run holds OpenTofu's locks itself: layers/state/locks.go
@@ -67,17 +67,28 @@ func (c *Cluster) terragrunt(ctx context.Context, record *Record, access *Access
 	return errors.Join(err, c.closeLayers(record, report, logs))
 }
 
-// Runner is Terragrunt on the cluster's layers, of which those are left out that it does without. events is the file of the event log; log takes what the tools print, as
-// terragrunt.Runner has it.
-func (c *Cluster) Runner(access *Access, events string, log func(unit, message string)) (terragrunt.Runner, error) {
-	environment, err := c.environment(access, events)
-	runner := terragrunt.Runner{Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.units(), Env: environment, Log: log}
+// Way leads the tools to the API, by the variables that they read; nil where they ask it nothing.
+type Way map[string]string
+
+// Log takes what the tools print, as terragrunt.Runner has it.
+type Log func(unit, message string)
+
+// Runner is Terragrunt on the cluster's layers, of which those are left out that it does without. events is the file
+// of the event log.
+func (c *Cluster) Runner(access *Access, way Way, events string, log Log) (terragrunt.Runner, error) {
+	given, err := c.given(access, events, way)
+	if err != nil {
+		return terragrunt.Runner{}, err
+	}
+	runner := terragrunt.Runner{
+		Binary: c.Tools.Terragrunt, Tofu: c.Tools.Tofu, Dir: c.units(), Env: given.everybodys(), Secrets: given.secrets, Log: log,
+	}
 	if len(layers.Without(c.Description)) > 0 {
 		for _, layer := range layers.Of(c.Description) {
 			runner.Only = append(runner.Only, layer.Folder)
 		}
 	}
-	return runner, err
+	return runner, nil
 }
 
 // failure names the first layer that failed by itself.

@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cluster/gates"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
-// These commands are called by the layers' hooks; everything that they need comes by the environment that create gives.
+// These commands are called by the layers' hooks; what they need comes by their environment, and what is secret of it
+// by the socket that it names.
 
 func newWaitCommand() *cobra.Command {
 	var timeout time.Duration
@@ -24,7 +26,7 @@ several times a second; a wait that fails says what it waited for, what it saw
 last, for how long, and what to look at next.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hook, err := run.OpenHook()
+			hook, err := run.OpenHook(layers.OfGate(args[0]).Name)
 			if err != nil {
 				return err
 			}
@@ -45,12 +47,12 @@ func newLayerCommand() *cobra.Command {
 		Short: "Note in the event log where a layer stands; take up what interrupted runs and lost states left; give it its Secrets",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hook, err := run.OpenHook()
+			layer := args[len(args)-1]
+			hook, err := run.OpenHook(layer)
 			if err != nil {
 				return err
 			}
 			defer hook.Close()
-			layer := args[len(args)-1]
 			for _, deed := range args[:len(args)-1] {
 				if err := do(cmd.Context(), hook, deed, layer); err != nil {
 					return err
@@ -87,7 +89,7 @@ func newTalosCommand() *cobra.Command {
 		Short: "Configure the machines and bootstrap etcd, where that is not done yet",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hook, err := run.OpenHook()
+			hook, err := run.OpenHook(layers.Platform)
 			if err != nil {
 				return err
 			}

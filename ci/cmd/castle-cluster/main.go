@@ -3,16 +3,30 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"github.com/spf13/cobra"
 
+	"tazlab.net/castle/ci/base/nodump"
 	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/cluster/credentials"
+	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/sources"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
 func main() {
+	// Before anything else: what runs below must not read the age key here.
+	if err := nodump.Process(); err != nil {
+		fmt.Fprintln(os.Stderr, "castle: keep other processes from reading this one:", err)
+		os.Exit(1)
+	}
+	if environment.IsTool() {
+		fmt.Fprintln(os.Stderr, "castle:", environment.Exec())
+		os.Exit(1)
+	}
 	run.LearnEnvironment()
 	var c clusterFlags
 	verbs := []*cobra.Command{

@@ -112,11 +112,14 @@ func (s Store) writeNote(ctx context.Context, note unfinished) error {
 
 // ForgetUnfinished removes the note: from here on the VMs in it hold data, or they are gone.
 func (s Store) ForgetUnfinished(ctx context.Context) error {
-	_, _, err := s.vault().get(ctx, unfinishedFile)
+	_, version, err := s.vault().get(ctx, unfinishedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, s.vault().delete(ctx, unfinishedFile))
+	if err != nil {
+		return err
+	}
+	return s.vault().delete(ctx, unfinishedFile, version)
 }
 
 // ForgetUnfinishedVM takes one VM out of the note: it is about to be configured. OpenTofu may be writing the state
@@ -138,12 +141,12 @@ func (s Store) SetUnfinishedAside(ctx context.Context) (name string, err error) 
 	if old := s.oldNote(); old != "" {
 		return asideFile, os.Rename(old, filepath.Join(s.Folder, asideFile))
 	}
-	data, _, err := s.vault().get(ctx, unfinishedFile)
+	data, version, err := s.vault().get(ctx, unfinishedFile)
 	if err == nil {
 		err = s.overwrite(ctx, asideFile, data)
 	}
 	if err == nil {
-		err = s.vault().delete(ctx, unfinishedFile)
+		err = s.vault().delete(ctx, unfinishedFile, version)
 	}
 	if err != nil {
 		return "", fmt.Errorf("set a note of unfinished VMs aside: %w", err)

@@ -12,10 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"tazlab.net/castle/ci/cluster/layers/environment"
 )
 
 // Runner is Terragrunt on one folder of units.
@@ -23,9 +26,12 @@ type Runner struct {
 	Binary string   // "terragrunt"
 	Tofu   string   // OpenTofu or Terraform
 	Dir    string   // folder whose subfolders are the units
-	Env    []string // the whole environment of Terragrunt and its children
-	Only   []string // folders of the units that are run; none: all of them
-	Plans  string   // folder that takes each unit's plan as JSON, <unit>/tfplan.json; empty: none
+	Env    []string // the whole environment of Terragrunt, which all of its children inherit
+	// Secrets are what the children get besides, each layer's its own; nil: nothing. This program is then started in the
+	// place of Tofu and calls environment.Exec where environment.IsTool says so.
+	Secrets environment.Source
+	Only    []string // folders of the units that are run; none: all of them
+	Plans   string   // folder that takes each unit's plan as JSON, <unit>/tfplan.json; empty: none
 	// Log receives what the tools print, a message of one or several lines at a time, by unit; unit is "" for Terragrunt's
 	// own messages. It is called from one goroutine at a time.
 	Log func(unit, message string)
@@ -48,6 +54,15 @@ func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
 	defer os.RemoveAll(scratch)
 	reportFile := filepath.Join(scratch, "report.json")
 
+	started := func(int) {}
+	if r.Secrets != nil {
+		server, err := r.serve(scratch)
+		if err != nil {
+			return nil, err
+		}
+		defer server.Close()
+		started = server.Admit
+	}
 	args := []string{"run", "--all", "--non-interactive", "--no-color", "--log-format=json", "--tf-path=" + r.Tofu,
 		"--report-file=" + reportFile, "--report-format=json", "--download-dir=" + filepath.Join(scratch, "units"),
 		// With it, units that are initialised at the same time replace each other's providers.
@@ -58,7 +73,7 @@ func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
 	if r.Plans != "" {
 		args = append(args, "--json-out-dir="+r.Plans)
 	}
-	runErr := r.run(ctx, append(append(args, "--"), command...))
+	runErr := r.run(ctx, append(append(args, "--"), command...), started)
 	report, err := readReport(reportFile)
 	switch {
 	case ctx.Err() != nil:
@@ -71,7 +86,34 @@ func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
 	return report, &Failed{Report: report, err: runErr}
 }
 
-func (r Runner) run(ctx context.Context, args []string) error {
+// serve has the children ask for their secrets, and this program take the place of OpenTofu.
+func (r *Runner) serve(scratch string) (*environment.Server, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	tool, err := exec.LookPath(r.Tofu)
+	if err == nil {
+		tool, err = filepath.Abs(tool) // it is started in other folders
+	}
+	if err != nil {
+		return nil, err
+	}
+	inPlace := filepath.Join(scratch, filepath.Base(tool))
+	if err := os.Symlink(program, inPlace); err != nil {
+		return nil, err
+	}
+	server, err := environment.Serve(r.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	r.Env = append(slices.Clip(r.Env), environment.VariableSocket+"="+server.Address(), environment.VariableTool+"="+tool)
+	r.Tofu = inPlace
+	return server, nil
+}
+
+// run runs Terragrunt, and says its process id once it has started.
+func (r Runner) run(ctx context.Context, args []string, started func(pid int)) error {
 	command := exec.CommandContext(ctx, r.Binary, args...)
 	command.Dir, command.Env = r.Dir, r.Env
 	// Terragrunt and its children get the interrupt as one group, once, as at a terminal.
@@ -92,9 +134,13 @@ func (r Runner) run(ctx context.Context, args []string) error {
 		}
 	}}
 	command.Stdout, command.Stderr = log, log
-	err := command.Run()
+	err := command.Start()
+	if err == nil {
+		started(command.Process.Pid)
+		err = command.Wait()
+	}
 	log.flush()
-	if errors.Is(err, exec.ErrWaitDelay) || ctx.Err() != nil {
+	if command.Process != nil && (errors.Is(err, exec.ErrWaitDelay) || ctx.Err() != nil) {
 		// What did not end in time must not go on changing the world unseen.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 	}

@@ -100,6 +100,9 @@ var clusters = []Story{
 	{"proxmox-tls", "Proxmox is known by its CA or its fingerprint, also for the provider; another certificate is refused before anything is changed", also(
 		in(scenarios, "TestProxmoxIsTrustedByFingerprint"), in(layers, "TestOnlyProxmoxsProviderIsGivenProxmoxsAuthority"),
 		in(hypervisor, "TestProxmoxIsKnownByItsAuthorityOrByTheFingerprint"))},
+	{"tool-sees-all", "a provider that reads its own environment and its parents', and asks for more, finds the secrets of its layer and no others", also(
+		in("cluster/run", "TestAProviderSeesNothingButItsLayersSecrets", "TestEachLayerIsGivenItsOwnSecretsAndNoOthers"),
+		in("base/nodump", "TestAnotherProcessOfTheUserCannotReadTheEnvironment"))},
 	{"changed-download", "a chart, a CRD or a provider with another byte than pinned, or than at the first use, is refused", also(
 		in("cluster/layers/charts", "TestWhatIsPinnedIsFetchedAndNothingElse", "TestWhatIsNotPinnedIsWhatTheFirstUseFound"),
 		in(layers, "TestAProviderThatIsNotTheOneOfTheFirstUseIsNotInstalled"))},
