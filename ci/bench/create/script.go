@@ -111,8 +111,8 @@ type look struct {
 	holds                    func(object *unstructured.Unstructured) bool
 }
 
-// storeReady is looked at before each layer that asks the store for secrets.
-var storeReady = look{"external-secrets.io", "v1", "clustersecretstores", "", "infisical", "", condition("Ready")}
+// storesReady are looked at before each layer that asks a store for secrets.
+var storesReady = look{"external-secrets.io", "v1", "clustersecretstores", "", "", "", condition("Ready")}
 
 // looks are what the gates wait for, without the conditions that a look cannot tell: no webhook is called through, no address is
 // asked of the load balancer, the virtual IP is looked at once. That is less than castle's gates wait for.
@@ -120,17 +120,17 @@ var looks = map[string][]look{
 	layers.Platform:  {{"", "v1", "nodes", "", "", "", condition("Ready")}},
 	"engine-webhook": {endpoints("external-secrets", "external-secrets-webhook")},
 	layers.Engine: {
-		storeReady,
+		storesReady,
 		{"external-secrets.io", "v1", "externalsecrets", "external-secrets", "castle-proof", "", condition("Ready")},
 	},
-	"engine-store":       {storeReady},
+	"engine-store":       {storesReady},
 	"networking-webhook": {endpoints("metallb-system", "metallb-webhook-service")},
 	layers.Networking:    {{"metallb.io", "v1beta1", "ipaddresspools", "metallb-system", "castle", "", present}},
 	layers.Storage: {
 		{"storage.k8s.io", "v1", "storageclasses", "", "", "", present},
 		{"apps", "v1", "daemonsets", "longhorn-system", "longhorn-manager", "", onAllNodes},
 	},
-	"gitops-store": {storeReady},
+	"gitops-store": {storesReady},
 	"gitops-secrets": {
 		{"external-secrets.io", "v1", "externalsecrets", "flux-system", "", "", condition("Ready")},
 	},

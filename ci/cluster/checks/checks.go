@@ -94,6 +94,7 @@ var table = []check{
 	{group: groupSecrets, name: "SOPS files", look: openFiles},
 	{group: groupSecrets, name: "Infisical", look: readInfisical},
 	{group: groupSecrets, name: "complete", look: complete},
+	{group: groupSecrets, name: "identities", late: true, look: identities},
 	{group: groupProxmox, name: "certificate", blocking: true, look: certificate},
 	{group: groupProxmox, name: "token", blocking: true, look: token},
 	{group: groupProxmox, name: "privileges", blocking: true, look: privileges},

@@ -90,6 +90,9 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			"secrets complete": {Failed, "AWS_SECRET_ACCESS_KEY is missing in ", "sops edit "},
 			"GitOps readable":  {NotChecked, "GITOPS_TOKEN is missing (see secrets complete)", ""},
 			"states store":     {NotChecked, "AWS_SECRET_ACCESS_KEY is missing (see secrets complete)", ""}}},
+		"an identity in the cluster reads too much": {func(w *world) { w.workloadsMayRead = "/clusters/blue/**" }, map[string]told{
+			"secrets identities": {Failed, "the machine identity of INFISICAL_WORKLOADS_CLIENT_ID can see", "bind its role to secretPath /clusters/blue/workloads"},
+		}},
 		"Infisical does not know the client": {func(w *world) { w.sops[secrets.InfisicalClientSecret] = "canary-of-another" }, map[string]told{
 			"secrets Infisical": {Failed, "cannot log in: 401", "are not those of a machine identity"},
 			"secrets complete":  {NotChecked, "secrets whose source could not be read", ""},

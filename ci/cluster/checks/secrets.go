@@ -43,6 +43,37 @@ func readInfisical(_ context.Context, s *sight) []finding {
 	return ok("its identity logs in and reads %s; whether it may write is seen when create keeps something there", s.described.Secrets.Infisical.Path)
 }
 
+// identities asks Infisical as those that go into the cluster: what they must not read, and what they have to. Create proves the same.
+func identities(ctx context.Context, s *sight) []finding {
+	i := s.described.Secrets.Infisical
+	if !i.Has() {
+		return ok("the cluster has no Infisical, and none of its identities")
+	}
+	opened := s.opened()
+	for _, seen := range opened.Secrets {
+		if seen.Source == secrets.SourceSOPS && strings.HasPrefix(seen.Name, "INFISICAL_") && seen.State != secrets.StatePresent {
+			return notChecked("%s", seeRow("they are not known", groupSecrets, "complete"))
+		}
+	}
+	in := secrets.Inputs{Folder: s.cluster.Folder, AgeKey: s.cluster.AgeKey, Deadline: s.limit}
+	_, err := secrets.Readers(ctx, s.described, opened.Values.All(), in)
+	var found []finding
+	if wrong, is := errors.AsType[*secrets.ReadersError](err); is {
+		for _, problem := range wrong.Problems {
+			found = append(found, finding{Failed, problem.Text, problem.Fix})
+		}
+		return found
+	}
+	if refused, is := errors.AsType[*secrets.InfisicalError](err); is {
+		fix := refused.Fix()
+		return []finding{{Failed, strings.TrimSuffix(refused.Error(), "; "+fix), cmp.Or(fix, "check secrets.infisical in cluster.yaml")}}
+	}
+	if err != nil {
+		return notChecked("%v", err)
+	}
+	return ok("they cannot read %s, and are kept from nothing that is in %s and %s", i.Path, i.FluxPath, i.WorkloadsPath)
+}
+
 // complete names every secret that is missing or cannot be used.
 func complete(_ context.Context, s *sight) []finding {
 	opened := s.opened()

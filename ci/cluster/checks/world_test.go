@@ -40,31 +40,34 @@ type world struct {
 	t       *testing.T
 	cluster *run.Cluster
 
-	text       []string // what is replaced in cluster.yaml: from, to, …
-	proxmox    proxmox.Options
-	guests     []proxmox.Guest
-	sops       map[string]string
-	remote     map[string]string
-	infisical  profile.Faults
-	files      fstest.MapFS // of the GitOps repository
-	branch     string
-	pushToken  string
-	asked      Asked
-	free       uint64
-	drifted    string // the node whose machine has another address
-	strangers  map[netip.Addr]answer
-	state      string
-	terragrunt string // what the program prints
-	lock       string // in the store, empty where there is none
-	limit      time.Duration
-	shown      []string // rows that blocking has shown
+	text      []string // what is replaced in cluster.yaml: from, to, …
+	proxmox   proxmox.Options
+	guests    []proxmox.Guest
+	sops      map[string]string
+	remote    map[string]string
+	infisical profile.Faults
+	// workloadsMayRead is the folder of the identity that goes into the cluster for the workloads.
+	workloadsMayRead string
+	files            fstest.MapFS // of the GitOps repository
+	branch           string
+	pushToken        string
+	asked            Asked
+	free             uint64
+	drifted          string // the node whose machine has another address
+	strangers        map[netip.Addr]answer
+	state            string
+	terragrunt       string // what the program prints
+	lock             string // in the store, empty where there is none
+	limit            time.Duration
+	shown            []string // rows that blocking has shown
 }
 
 // newWorld is one in which nothing is wrong, but for what spoil does.
 func newWorld(t *testing.T, spoil func(*world)) *world {
 	t.Helper()
 	w := &world{
-		t: t, limit: time.Minute, free: 1 << 40, branch: "main", state: t.TempDir(), pushToken: pushToken, terragrunt: "terragrunt version v1.1.0",
+		workloadsMayRead: "/clusters/blue/workloads",
+		t:                t, limit: time.Minute, free: 1 << 40, branch: "main", state: t.TempDir(), pushToken: pushToken, terragrunt: "terragrunt version v1.1.0",
 		proxmox: proxmox.Options{
 			Tokens: []string{proxmoxToken}, Nodes: []proxmox.Node{{Name: "proxmox"}}, Privileges: map[string][]string{"/": hypervisor.Privileges()},
 			Storages: []proxmox.Storage{{ID: "local-lvm", Type: "lvmthin", Content: "images,rootdir", Bytes: 1 << 40}},
@@ -72,6 +75,8 @@ func newWorld(t *testing.T, spoil func(*world)) *world {
 		guests: []proxmox.Guest{{Template: true, VM: proxmox.VM{ID: 900, Name: "talos"}}},
 		sops: map[string]string{
 			secrets.StatePassphrase: "a passphrase that is long", secrets.InfisicalClientID: "client", secrets.InfisicalClientSecret: "canary-of-a-client",
+			secrets.InfisicalFluxClientID: "flux", secrets.InfisicalFluxClientSecret: "canary-of-flux",
+			secrets.InfisicalWorkloadsClientID: "workloads", secrets.InfisicalWorkloadsClientSecret: "canary-of-workloads",
 			secrets.ProxmoxAPIToken: proxmoxToken, secrets.AWSAccessKeyID: "AKIACHECKS0000000001", secrets.AWSSecretAccessKey: "canary-of-a-store",
 		},
 		remote: map[string]string{
@@ -172,8 +177,12 @@ func (w *world) serveProxmox() (address, fingerprint string) {
 func (w *world) serveInfisical() string {
 	w.t.Helper()
 	server, err := infisical.Open("", infisical.Seed{Projects: []infisical.Project{{
-		ID: "7f0c4b0e-5a53-4f39-9a0e-0d6b0a1c2d3e", Slug: "tazlab", Clients: []infisical.Client{{ID: "client", Secret: "canary-of-a-client"}},
-		Environments: map[string]map[string]map[string]string{"prod": {"/clusters/blue": w.remote}},
+		ID: "7f0c4b0e-5a53-4f39-9a0e-0d6b0a1c2d3e", Slug: "tazlab", Clients: []infisical.Client{{ID: "client", Secret: "canary-of-a-client"},
+			{ID: "flux", Secret: "canary-of-flux", Permissions: []infisical.Permission{infisical.Reading("prod", "/clusters/blue/flux")}},
+			{ID: "workloads", Secret: "canary-of-workloads", Permissions: []infisical.Permission{infisical.Reading("prod", w.workloadsMayRead)}}},
+		Environments: map[string]map[string]map[string]string{"prod": {
+			"/clusters/blue": {}, "/clusters/blue/flux": w.remote, "/clusters/blue/workloads": {secrets.Proof: "proof"},
+		}},
 	}}}, profile.Profile{Faults: w.infisical})
 	if err != nil {
 		w.t.Fatal(err)

@@ -90,9 +90,40 @@ func (k *checker) secrets() {
 	k.form("secrets.infisical.project", i.Project, "a project's id; copy the UUID from the project's settings")
 	k.form("secrets.infisical.slug", i.Slug, "a project's slug, which is lower-case words joined by hyphens")
 	k.form("secrets.infisical.environment", i.Environment, "an environment's slug, such as prod")
-	if k.Has("secrets.infisical.path") && (!strings.HasPrefix(i.Path, "/") || path.Clean(i.Path) != i.Path) {
-		k.Mistake("secrets.infisical.path", "%q is not a folder of Infisical; did you mean %s?", i.Path, path.Clean("/"+i.Path))
+	k.infisicalFolder("secrets.infisical.path", i.Path)
+	k.infisicalFolder("secrets.infisical.fluxPath", i.FluxPath)
+	k.infisicalFolder("secrets.infisical.workloadsPath", i.WorkloadsPath)
+	if k.Broken("secrets.infisical") || !k.Has("secrets.infisical.path") {
+		return
 	}
+	for field, folder := range map[string]string{"fluxPath": i.FluxPath, "workloadsPath": i.WorkloadsPath} {
+		if holds(folder, i.Path) {
+			k.Mistake("secrets.infisical."+field, "%s is path, or holds it, and what reads it is in the cluster: no identity there may read the cluster's PKI; "+
+				"write a folder of its own, such as %s", folder, path.Join(i.Path, strings.TrimSuffix(field, "Path")))
+		}
+	}
+	if holds(i.WorkloadsPath, i.FluxPath) || holds(i.FluxPath, i.WorkloadsPath) {
+		k.Mistake("secrets.infisical.workloadsPath", "%s and fluxPath %s are in each other, and what workloads ask for must not open the GitOps repository; "+
+			"write folders that stand beside each other", i.WorkloadsPath, i.FluxPath)
+	}
+	if k.Has("secrets.infisical.namespaces") && len(i.Namespaces) == 0 {
+		k.empty("secrets.infisical.namespaces")
+	}
+	for n, name := range i.Namespaces {
+		k.form(fmt.Sprintf("secrets.infisical.namespaces[%d]", n), name, "the name of a namespace, such as blog")
+	}
+}
+
+// infisicalFolder checks the path of a folder in Infisical.
+func (k *checker) infisicalFolder(field, folder string) {
+	if k.Has(field) && (!strings.HasPrefix(folder, "/") || path.Clean(folder) != folder) {
+		k.Mistake(field, "%q is not a folder of Infisical; did you mean %s?", folder, path.Clean("/"+folder))
+	}
+}
+
+// holds tells whether a folder of Infisical is another one, or above it.
+func holds(folder, other string) bool {
+	return folder == other || strings.HasPrefix(other, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // files checks the names of the SOPS files in a field, and that none of them is in clear.

@@ -303,8 +303,15 @@ type Infisical struct {
 	Slug string `json:"slug"`
 	// Slug of the environment, such as prod.
 	Environment string `json:"environment"`
-	// Folder of the cluster's secrets, such as /clusters/blue.
+	// Folder of what only castle reads and writes, such as /clusters/blue: the cluster's PKI and its administrators' credentials. No identity that
+	// is in the cluster may read it.
 	Path string `json:"path"`
+	// Folder of what Flux needs: the user and token of the GitOps repository, and its age key. Left out it is flux below path.
+	FluxPath string `json:"fluxPath,omitzero"`
+	// Folder of what the GitOps repository's workloads ask for. Left out it is workloads below path.
+	WorkloadsPath string `json:"workloadsPath,omitzero"`
+	// Namespaces whose ExternalSecrets get something of workloadsPath. Left out they are those of the parts that gitops-repo renders.
+	Namespaces []string `json:"namespaces,omitzero"`
 }
 
 // State is where OpenTofu's encrypted states are kept.

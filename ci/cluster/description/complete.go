@@ -1,6 +1,8 @@
 package description
 
 import (
+	"cmp"
+	"path"
 	"reflect"
 
 	"tazlab.net/castle/ci/base/strictyaml"
@@ -13,6 +15,7 @@ const anyRegion = "us-east-1"
 func (c *Cluster) complete() {
 	fill(reflect.ValueOf(c).Elem(), "")
 	c.State = c.State.Complete()
+	c.Secrets.Infisical = c.Secrets.Infisical.Complete()
 }
 
 // Complete fills in what follows from the rest.
@@ -21,6 +24,15 @@ func (s State) Complete() State {
 		s.S3.Region = anyRegion
 	}
 	return s
+}
+
+// Complete fills in the folders of what the cluster itself reads.
+func (i Infisical) Complete() Infisical {
+	if i.Has() {
+		i.FluxPath = cmp.Or(i.FluxPath, path.Join(i.Path, "flux"))
+		i.WorkloadsPath = cmp.Or(i.WorkloadsPath, path.Join(i.Path, "workloads"))
+	}
+	return i
 }
 
 // fill gives the fields of a section that have no value their defaults. What a list holds has none.

@@ -34,6 +34,9 @@ var (
 	urlForm     = regexp.MustCompile(`^https?://[^@]+$`)
 )
 
+// workloadNamespaces are those in which the parts of gitops-repo ask for secrets.
+var workloadNamespaces = []string{"actions-runners", "blog", "etcd-backup", "flux-system", "monitoring"}
+
 // facts by the field's path. Those of one platform may all miss here; see platform.go.
 var facts = strictyaml.Facts{
 	"name":     {Form: label},
@@ -122,16 +125,20 @@ var facts = strictyaml.Facts{
 	"gitops.branch": {Form: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`), Default: "main"},
 	"gitops.path":   {Form: regexp.MustCompile(`^[^/.]`), Hint: "write the cluster's folder in the repository, such as clusters/blue"},
 
-	"secrets.sops":                  {Single: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as secrets.sops.yaml, or a list of names"},
-	"secrets.sops[]":                {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},
+	"secrets.sops":                    {Single: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as secrets.sops.yaml, or a list of names"},
+	"secrets.sops[]":                  {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},
 	"secrets.plan":                  {Single: true, Optional: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as plan.secrets.sops.yaml, or a list of names"},
 	"secrets.plan[]":                {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},
-	"secrets.infisical":             {Instead: NoInfisical},
-	"secrets.infisical.url":         {Form: urlForm, Hint: "write https://eu.infisical.com"},
-	"secrets.infisical.project":     {Form: regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)},
-	"secrets.infisical.slug":        {Form: regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)},
-	"secrets.infisical.environment": {Form: regexp.MustCompile(`^[A-Za-z0-9_-]+$`), Hint: "write the environment's slug, such as prod"},
-	"secrets.infisical.path":        {Form: regexp.MustCompile(`^/`), Hint: "write the folder, such as /clusters/blue"},
+	"secrets.infisical":               {Instead: NoInfisical},
+	"secrets.infisical.url":           {Form: urlForm, Hint: "write https://eu.infisical.com"},
+	"secrets.infisical.project":       {Form: regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)},
+	"secrets.infisical.slug":          {Form: regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)},
+	"secrets.infisical.environment":   {Form: regexp.MustCompile(`^[A-Za-z0-9_-]+$`), Hint: "write the environment's slug, such as prod"},
+	"secrets.infisical.path":          {Form: regexp.MustCompile(`^/`), Hint: "write the folder, such as /clusters/blue"},
+	"secrets.infisical.fluxPath":      {Form: regexp.MustCompile(`^/`), Optional: true},
+	"secrets.infisical.workloadsPath": {Form: regexp.MustCompile(`^/`), Optional: true},
+	"secrets.infisical.namespaces":    {Nonempty: true, Distinct: true, Default: workloadNamespaces, Hint: "write the namespaces that ask for secrets, such as [blog], or remove it"},
+	"secrets.infisical.namespaces[]":  {Form: label},
 
 	"state":             {Optional: true},
 	"state.backend":     {Words: []string{StateLocal, StateS3}, Default: StateLocal},

@@ -1,11 +1,14 @@
 package description
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // What a cluster may do without is written as the word none, and is the zero value of its type.
 
 // Has says whether there is a project.
-func (i Infisical) Has() bool { return i != Infisical{} }
+func (i Infisical) Has() bool { return !reflect.ValueOf(i).IsZero() }
 
 // MarshalJSON writes the project, or the word none.
 func (i Infisical) MarshalJSON() ([]byte, error) {

@@ -37,7 +37,7 @@ var gates = []struct {
 	{"networking-webhook", needKube, networkingWebhook},
 	{"networking", all(needKube, needCluster, needLoadBalancer), networking},
 	{"storage", all(needKube, needCluster, needStorage), storage},
-	{"gitops-store", needKube, engineStore},
+	{"gitops-store", needKube, fluxStore},
 	{"gitops-secrets", needKube, gitopsSecrets},
 	{"gitops-notifications", needKube, gitopsNotifications},
 	{"gitops-controllers", needKube, gitopsControllers},
@@ -76,10 +76,13 @@ func engineWebhook(e Env) []Condition {
 	}
 }
 
-func engineStore(e Env) []Condition {
-	return []Condition{
-		{"ClusterSecretStore infisical", e.Kube.Objects(clusterStores, "", kube.Ready, "infisical"), "kubectl describe clustersecretstore infisical"},
-	}
+func engineStore(e Env) []Condition { return append(storeReady(e, "infisical"), fluxStore(e)...) }
+
+// fluxStore is the one that Flux's own secrets come from.
+func fluxStore(e Env) []Condition { return storeReady(e, "infisical-flux") }
+
+func storeReady(e Env, name string) []Condition {
+	return []Condition{{"ClusterSecretStore " + name, e.Kube.Objects(clusterStores, "", kube.Ready, name), "kubectl describe clustersecretstore " + name}}
 }
 
 // engine is the store and a secret that came through; without Infisical there is none, and the operator itself is what counts.

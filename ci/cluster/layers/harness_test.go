@@ -211,16 +211,16 @@ func newRunner(t *testing.T) runner {
 		"TG_TF_PATH":         filepath.Join(needs.Tool(t, "tofu"), "tofu"),
 		"TF_CLI_CONFIG_FILE": settings,
 		// Units that start at once replace each other's providers in the cache that Terragrunt would make.
-		"TG_NO_AUTO_PROVIDER_CACHE_DIR":  "true",
-		"TF_ENCRYPTION":                  encryption,
-		"CHECKPOINT_DISABLE":             "1",
-		"CASTLE_STATE":                   filepath.Join(scratch, "state"),
-		"PROXMOX_VE_API_TOKEN":           "castle@pve!castle=00000000-0000-0000-0000-000000000000",
-		"TF_VAR_infisical_client_id":     canaries[0],
-		"TF_VAR_infisical_client_secret": canaries[1],
-		callsVariable:                    r.calls,
+		"TG_NO_AUTO_PROVIDER_CACHE_DIR":   "true",
+		"TF_ENCRYPTION":                   encryption,
+		"CHECKPOINT_DISABLE":              "1",
+		"CASTLE_STATE":                    filepath.Join(scratch, "state"),
+		"PROXMOX_VE_API_TOKEN":            "castle@pve!castle=00000000-0000-0000-0000-000000000000",
+		"TF_VAR_infisical_flux_client_id": canaries[0], "TF_VAR_infisical_flux_client_secret": canaries[1],
+		"TF_VAR_infisical_workloads_client_id": canaries[0], "TF_VAR_infisical_workloads_client_secret": canaries[1],
+		callsVariable: r.calls,
 	}
-	r.setInventory(t, "INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET", "GITOPS_USERNAME", "GITOPS_TOKEN", "GITOPS_CA", "SOPS_AGE_KEY")
+	r.setInventory(t, "INFISICAL_CLIENT_ID", "INFISICAL_FLUX_CLIENT_ID", "INFISICAL_WORKLOADS_CLIENT_ID", "GITOPS_USERNAME", "GITOPS_TOKEN", "GITOPS_CA", "SOPS_AGE_KEY")
 	return r
 }
 

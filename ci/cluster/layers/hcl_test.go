@@ -112,14 +112,14 @@ func TestNoSecretIsAnInputOfTerragrunt(t *testing.T) {
 	text := readAll(t, terragrunt, ".hcl")
 	// Inputs become part of what Terragrunt prints and caches. Secrets come as TF_VAR_… of the environment, which
 	// OpenTofu reads by itself.
-	for _, word := range []string{"infisical_client", "API_TOKEN\"", "AWS_SECRET_ACCESS_KEY\"", "get_env(\"TF_VAR"} {
+	for _, word := range []string{"infisical_flux_client", "infisical_workloads_client", "API_TOKEN\"", "AWS_SECRET_ACCESS_KEY\"", "get_env(\"TF_VAR"} {
 		if strings.Contains(text, word) {
 			t.Errorf("%s stands in an .hcl file", word)
 		}
 	}
 	variables := readAll(t, filepath.Join(terragrunt, "modules", "engine"), "variables.tf")
 	for _, block := range strings.Split(variables, "\nvariable ")[1:] {
-		if strings.HasPrefix(block, `"infisical_client`) && !strings.Contains(block, "sensitive   = true") {
+		if strings.HasPrefix(block, `"infisical_`) && !strings.Contains(block, "sensitive   = true") {
 			t.Errorf("a credential is not marked sensitive:\n%s", block)
 		}
 	}

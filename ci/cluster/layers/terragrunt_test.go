@@ -196,7 +196,7 @@ func TestStatesGoWhereTheDescriptionSays(t *testing.T) {
 
 func TestAMissingSecretStopsAllLayersAndIsNamed(t *testing.T) {
 	r := newRunner(t)
-	r.setInventory(t, "INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET", "GITOPS_USERNAME")
+	r.setInventory(t, "INFISICAL_CLIENT_ID", "INFISICAL_FLUX_CLIENT_ID", "INFISICAL_WORKLOADS_CLIENT_ID", "GITOPS_USERNAME")
 	out, results, err := r.runAll(t, "", "apply", "-auto-approve")
 	if err == nil || !strings.Contains(out, "GITOPS_TOKEN, SOPS_AGE_KEY") {
 		t.Errorf("%v\n%s", err, out)

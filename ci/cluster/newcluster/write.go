@@ -107,8 +107,11 @@ func newPage(c *description.Cluster, folder string, taken []string) page {
 		}
 	}
 	if i := c.Secrets.Infisical; i.Has() {
-		p.Needed = append(p.Needed, fmt.Sprintf("In Infisical, project %s, environment %s, path %s: %s; and a machine identity with universal auth that may read, create and edit there.",
-			i.Slug, i.Environment, i.Path, strings.Join(elsewhere, ", ")))
+		p.Needed = append(p.Needed,
+			fmt.Sprintf("In Infisical, project %s, environment %s, path %s: %s.", i.Slug, i.Environment, i.FluxPath, strings.Join(elsewhere, ", ")),
+			fmt.Sprintf("Three machine identities with universal auth there: castle's own, which may read, create and edit secrets in %s and below it, "+
+				"and create folders there; one that may read %s and nothing else; and one that may read %s and nothing else. The last two go into the cluster.",
+				i.Path, i.FluxPath, i.WorkloadsPath))
 	}
 	p.Needed = append(p.Needed, fmt.Sprintf("The folder %s in %s, branch %s, which Flux applies.", c.GitOps.Path, c.GitOps.URL, c.GitOps.Branch))
 	if s := c.State; s.Backend == description.StateS3 {

@@ -2,7 +2,9 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"tazlab.net/castle/ci/base/redact"
@@ -128,9 +130,14 @@ func (c *Cluster) resolve(ctx context.Context, keep bool, look Look) (access *Ac
 	if keep {
 		go encryption() // as above
 	}
-	values, objection, err := c.read(ctx, look)
+	values, objection, err := c.read(ctx, keep, look)
 	if objection != nil || err != nil {
 		return nil, objection, err
+	}
+	if keep && c.Description.Secrets.Infisical.Has() {
+		if err := c.share(ctx, values); err != nil {
+			return nil, nil, err
+		}
 	}
 	text, has := values.Get(secrets.TalosSecrets)
 	if !has {
@@ -163,8 +170,9 @@ func encryptionOf(described *description.Cluster, values *secrets.Values) (strin
 }
 
 // read gets the secrets, and looks meanwhile.
-func (c *Cluster) read(ctx context.Context, look Look) (values *secrets.Values, objection, err error) {
+func (c *Cluster) read(ctx context.Context, create bool, look Look) (values *secrets.Values, objection, err error) {
 	in := c.inputs()
+	in.Create = create
 	if look == nil {
 		values, err = secrets.Resolve(ctx, c.Description, in)
 		return values, nil, err
@@ -179,6 +187,17 @@ func (c *Cluster) read(ctx context.Context, look Look) (values *secrets.Values, 
 	values, err = secrets.Resolve(ctx, c.Description, in)
 	close(read)
 	return values, <-looked, err
+}
+
+// share gives the identities that go into the cluster their folders in Infisical, and proves that they read them: a layer that waits for that
+// would fail when the machines are there.
+func (c *Cluster) share(ctx context.Context, values *secrets.Values) error {
+	copied, err := values.Share(ctx, c.Description, c.inputs())
+	if len(copied) > 0 {
+		fmt.Fprintf(c.Out, "copied to %s in Infisical, where the cluster's workloads may read it: %s; remove there what none of them needs\n",
+			c.Description.Secrets.Infisical.WorkloadsPath, strings.Join(copied, ", "))
+	}
+	return err
 }
 
 // Hypervisor is the cluster's Proxmox, to be closed when done.

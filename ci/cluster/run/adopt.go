@@ -20,9 +20,12 @@ import (
 // state was lost or a kill came before it was written, keeps OpenTofu from making a second one.
 const adoptFile = "adopt.auto.tfvars.json"
 
-// credentials are the Secret of the layer engine, which its provider refuses to make where it is there. Everything else in the cluster
+// credentials are the Secrets of the layer engine, which its provider refuses to make where they are there. Everything else in the cluster
 // is applied, or installed by Helm, over what is there.
-var credentials = struct{ namespace, name string }{"external-secrets", "infisical-credentials"}
+var credentials = struct {
+	namespace string
+	names     []string
+}{"external-secrets", []string{"infisical-credentials", "infisical-flux-credentials"}}
 
 // Adopt tells OpenTofu what of a layer is there already.
 func (h *Hook) Adopt(ctx context.Context, layer string) error {
@@ -62,15 +65,19 @@ func credentialsThere(ctx context.Context) ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookLimit)
 	defer cancel()
-	err = client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error {
-		_, err := typed.CoreV1().Secrets(credentials.namespace).Get(ctx, credentials.name, metav1.GetOptions{})
-		return err
-	})
-	switch {
-	case apierrors.IsNotFound(err):
-		return []string{}, nil
-	case err != nil:
-		return nil, fmt.Errorf("look for the Secret %s/%s: %w", credentials.namespace, credentials.name, err)
+	there := []string{}
+	for _, name := range credentials.names {
+		err = client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error {
+			_, err := typed.CoreV1().Secrets(credentials.namespace).Get(ctx, name, metav1.GetOptions{})
+			return err
+		})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("look for the Secret %s/%s: %w", credentials.namespace, name, err)
+		default:
+			there = append(there, credentials.namespace+"/"+name)
+		}
 	}
-	return []string{credentials.namespace + "/" + credentials.name}, nil
+	return there, nil
 }

@@ -142,9 +142,17 @@ var variables = []variable{
 		tools: allLayers, hooks: allLayers,
 		secret: whole, has: statesInS3},
 	{name: "TF_VAR_inventory", value: func(g *given) string { return g.inventory }, tools: readsInventory},
-	{name: "TF_VAR_infisical_client_id", value: func(g *given) string { return g.secret(secrets.InfisicalClientID) },
+	// Of Infisical's identities only those that go into the cluster. Castle's own stays in its process.
+	{name: "TF_VAR_infisical_flux_client_id", value: func(g *given) string { return g.secret(secrets.InfisicalFluxClientID) },
 		tools: []string{layers.Engine}, secret: whole},
-	{name: "TF_VAR_infisical_client_secret", value: func(g *given) string { return g.secret(secrets.InfisicalClientSecret) },
+	{name: "TF_VAR_infisical_flux_client_secret",
+		value: func(g *given) string { return g.secret(secrets.InfisicalFluxClientSecret) },
+		tools: []string{layers.Engine}, secret: whole},
+	{name: "TF_VAR_infisical_workloads_client_id",
+		value: func(g *given) string { return g.secret(secrets.InfisicalWorkloadsClientID) },
+		tools: []string{layers.Engine}, secret: whole},
+	{name: "TF_VAR_infisical_workloads_client_secret",
+		value: func(g *given) string { return g.secret(secrets.InfisicalWorkloadsClientSecret) },
 		tools: []string{layers.Engine}, secret: whole},
 }
 

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-resty/resty/v2"
 	authapi "github.com/infisical/go-sdk/packages/api/auth"
+	foldersapi "github.com/infisical/go-sdk/packages/api/folders"
 	secretsapi "github.com/infisical/go-sdk/packages/api/secrets"
 
 	"tazlab.net/castle/ci/base/bounded"
@@ -26,12 +30,27 @@ import (
 // hiddenValue is what Infisical gives for a secret whose value the identity may not read.
 const hiddenValue = "<hidden-by-infisical>"
 
-// place is where a cluster's secrets stand.
-type place struct{ url, project, slug, environment, path string }
+// place is a folder with secrets of a cluster, and where Flux's are.
+type place struct{ url, project, slug, environment, path, flux string }
 
+// placeOf is the folder of what only castle reads and writes.
 func placeOf(c *description.Cluster) place {
 	i := c.Secrets.Infisical
-	return place{strings.TrimSuffix(i.URL, "/"), i.Project, i.Slug, i.Environment, i.Path}
+	return place{strings.TrimSuffix(i.URL, "/"), i.Project, i.Slug, i.Environment, i.Path, i.FluxPath}
+}
+
+// in is another folder of the same environment.
+func (p place) in(path string) place {
+	p.path = path
+	return p
+}
+
+// of is the folder that a secret belongs into.
+func (p place) of(name string) place {
+	if slices.Contains(flux, name) {
+		return p.in(p.flux)
+	}
+	return p
 }
 
 func (p place) String() string {
@@ -43,7 +62,7 @@ func (p place) String() string {
 }
 
 // where says where a secret that is needed is looked for, and how it gets there.
-func (p place) where(need) (at, fix string) { return p.String(), "add it there" }
+func (p place) where(n need) (at, fix string) { return p.of(n.name).String(), "add it there" }
 
 // pace is how long one operation is tried.
 type pace struct {
@@ -68,29 +87,45 @@ func paceOf(in Inputs) pace {
 // which has no deadline for a request, hides the Retry-After header and waits without looking at a context.
 type session struct {
 	place
+	*login
+	pace      pace
+	notify    func(string)
+	transport http.RoundTripper
+}
+
+// login is a machine identity and its token.
+type login struct {
 	clientID, clientSecret string
-	pace                   pace
-	notify                 func(string)
-	transport              http.RoundTripper
+	name                   string // what the client id is called in the SOPS files
 
 	mu    sync.Mutex
 	token string
 }
 
-func newSession(at place, clientID, clientSecret string, in Inputs) *session {
+// in is the same identity in another folder.
+func (s *session) in(path string) *session {
+	there := *s
+	there.place = s.place.in(path)
+	return &there
+}
+
+// newSession is one of the identity whose client id and secret are called so among the values.
+func newSession(at place, values map[string]string, id, secret string, in Inputs) *session {
 	notify := in.Notify
 	if notify == nil {
 		notify = func(string) {}
 	}
 	return &session{
-		place: at, clientID: clientID, clientSecret: clientSecret, pace: paceOf(in), notify: notify,
+		place: at, login: &login{clientID: values[id], clientSecret: values[secret], name: id}, pace: paceOf(in), notify: notify,
 		transport: bounded.Transport{Next: http.DefaultTransport.(*http.Transport).Clone(), Limit: longestAnswer}, // takes proxies from the environment
 	}
 }
 
-// listing is what the cluster's path holds, as far as the identity is given it.
+// listing is what the cluster's folders hold, as far as the identity is given it.
 type listing struct {
 	values map[string]string
+	// own and flux are what stands in each of the two folders.
+	own, flux map[string]string
 	// withheld are secrets that the identity may not see or read, of those that were asked for by their names.
 	withheld map[string]withheld
 }
@@ -104,10 +139,32 @@ type withheld struct {
 // readable are the permissions that castle needs in a cluster's path to read, in the words of Infisical's roles and of its API.
 const readable = `"Describe Secret" and "Read Value" (describeSecret, readValue)`
 
-// read gives the secrets of the cluster's path with one list. Infisical leaves out of it, without a word, what the identity may not see, and
+// read gives the secrets of castle's own folder and of Flux's. What was put into the former before there was the latter is taken from there
+// until create has copied it.
+func (s *session) read(ctx context.Context, wanted needs) (*listing, error) {
+	ofFlux := func(n need) bool { return slices.Contains(flux, n.name) }
+	own, err := s.folder(ctx, slices.DeleteFunc(slices.Clone(wanted), ofFlux))
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := s.in(s.flux).folder(ctx, slices.DeleteFunc(slices.Clone(wanted), func(n need) bool { return !ofFlux(n) }))
+	if err != nil {
+		return nil, err
+	}
+	both := &listing{values: maps.Clone(own.values), own: own.values, flux: theirs.values, withheld: own.withheld}
+	for _, name := range flux {
+		if value, has := theirs.values[name]; has {
+			both.values[name] = value
+		}
+	}
+	maps.Copy(both.withheld, theirs.withheld)
+	return both, nil
+}
+
+// folder gives the secrets of one folder with one list. Infisical leaves out of it, without a word, what the identity may not see, and
 // refuses all of it for one value that may not be read, without saying which: then each wanted secret that was not given is asked for by
 // its name. What is not wanted may stay hidden.
-func (s *session) read(ctx context.Context, wanted needs) (*listing, error) {
+func (s *session) folder(ctx context.Context, wanted needs) (*listing, error) {
 	values, err := s.list(ctx)
 	refused, is := errors.AsType[*InfisicalError](err)
 	hides := is && refused.valueRefused()
@@ -138,15 +195,23 @@ func (s *session) read(ctx context.Context, wanted needs) (*listing, error) {
 	return l, nil
 }
 
+// maySee tells whether this identity is told that a secret is or is not there. Infisical looks for the folder, then at the permission, then for the
+// secret (see get), and says in words which of these is missing.
+func (s *session) maySee(ctx context.Context, name string) (bool, error) {
+	err := s.retrieve(ctx, name, new(string))
+	refused, is := errors.AsType[*InfisicalError](err)
+	switch {
+	case is && refused.Status == http.StatusNotFound:
+		return strings.HasPrefix(refused.Message, "Secret "), nil
+	case is && refused.Status == http.StatusForbidden && !refused.tokenRefused():
+		return !refused.withheld().unseen, nil
+	}
+	return err == nil, err
+}
+
 // get reads one secret. Where it is not there, or is not given to this identity, there is no value; why is nil in the first case.
 func (s *session) get(ctx context.Context, name string) (value string, has bool, why *withheld, err error) {
-	err = s.authenticated(ctx, operation{doing: "read " + name}, func(client *resty.Client) error {
-		answer, err := secretsapi.CallRetrieveSecretV3(nil, client, secretsapi.RetrieveSecretV3RawRequest{
-			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", ExpandSecretReferences: true, IncludeImports: true,
-		})
-		value = answer.Secret.SecretValue
-		return err
-	})
+	err = s.retrieve(ctx, name, &value)
 	var refused *InfisicalError
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
@@ -154,9 +219,19 @@ func (s *session) get(ctx context.Context, name string) (value string, has bool,
 	case errors.As(err, &refused) && refused.Status == http.StatusForbidden && !refused.tokenRefused():
 		return "", false, refused.withheld(), nil
 	case err == nil && value == hiddenValue:
-		return "", false, (&InfisicalError{kind: kindValueRefused}).withheld(), nil
+		return "", false, (&InfisicalError{kind: kindValueRefused, identity: s.name}).withheld(), nil
 	}
 	return value, err == nil, nil, err
+}
+
+func (s *session) retrieve(ctx context.Context, name string, value *string) error {
+	return s.authenticated(ctx, operation{doing: "read " + name}, func(client *resty.Client) error {
+		answer, err := secretsapi.CallRetrieveSecretV3(nil, client, secretsapi.RetrieveSecretV3RawRequest{
+			SecretKey: name, ProjectID: s.project, Environment: s.environment, SecretPath: s.path, Type: "shared", ExpandSecretReferences: true, IncludeImports: true,
+		})
+		*value = answer.Secret.SecretValue
+		return err
+	})
 }
 
 // list reads all secrets of the cluster's path.
@@ -181,6 +256,18 @@ func (s *session) list(ctx context.Context) (map[string]string, error) {
 		return nil
 	})
 	return values, err
+}
+
+// makeFolder makes the folder and those above it; one that is there stays. Source: Infisical 00e59be,
+// backend/src/services/secret-folder/secret-folder-service.ts (createFolder).
+func (s *session) makeFolder(ctx context.Context) error {
+	parent, name := path.Split(s.path)
+	return s.authenticated(ctx, operation{doing: "make the folder", permission: folders}, func(client *resty.Client) error {
+		_, err := foldersapi.CallCreateFolderV1(client, foldersapi.CreateFolderV1Request{
+			ProjectID: s.project, Environment: s.environment, Name: name, Path: path.Clean(parent),
+		})
+		return err
+	})
 }
 
 // create makes a secret. One that is there already stays as it is: made is false then, also where it is there because the answer
@@ -223,7 +310,7 @@ func (s *session) update(ctx context.Context, name, value string) (found bool, e
 // written tells a change that was made from one that only was asked for.
 func (s *session) written(to operation, name, written string, err error) error {
 	if err == nil && written != name {
-		return &InfisicalError{Place: s.String(), operation: to, Status: http.StatusOK, Message: "the change waits for an approval", waits: true}
+		return &InfisicalError{Place: s.String(), operation: to, Status: http.StatusOK, Message: "the change waits for an approval", waits: true, identity: s.name}
 	}
 	return err
 }
@@ -250,7 +337,7 @@ func (s *session) put(ctx context.Context, name, value string, there bool) (crea
 // operation is what is asked of Infisical.
 type operation struct {
 	doing      string // "log in", "read the secrets", "keep TALOS_SECRETS"
-	permission string // what an identity must be allowed to do with secrets, "create" or "edit"; empty: to read them
+	permission string // what an identity must be allowed to do with secrets, "create" or "edit", or folders; empty: to read secrets
 }
 
 // authenticated runs a request with a token, and once more with a new one where Infisical no longer takes the old.
@@ -258,7 +345,7 @@ func (s *session) authenticated(ctx context.Context, to operation, request func(
 	ctx, cancel := context.WithTimeout(ctx, s.pace.deadline)
 	defer cancel()
 	for renewed := false; ; renewed = true {
-		token, err := s.login(ctx)
+		token, err := s.loggedIn(ctx)
 		if err != nil {
 			return err
 		}
@@ -280,8 +367,8 @@ func (s *session) forget(token string) {
 	}
 }
 
-// login gives the token of this caller, a new one where there is none.
-func (s *session) login(ctx context.Context) (string, error) {
+// loggedIn gives the token of this identity, a new one where there is none.
+func (s *session) loggedIn(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.token != "" {
@@ -325,7 +412,7 @@ func (s *session) try(ctx context.Context, to operation, token string, request f
 		if last == nil || ctx.Err() == nil {
 			last = failed // the end of the deadline says less than what was seen before it
 		}
-		last.Place, last.operation, last.Message = s.String(), to, redact.Text(last.Message)
+		last.Place, last.identity, last.operation, last.Message = s.String(), s.name, to, redact.Text(last.Message)
 		if !failed.helps() {
 			return struct{}{}, backoff.Permanent(failed)
 		}
@@ -341,7 +428,7 @@ func (s *session) try(ctx context.Context, to operation, token string, request f
 		return nil
 	}
 	if last == nil {
-		last = &InfisicalError{Place: s.String(), operation: to}
+		last = &InfisicalError{Place: s.String(), identity: s.name, operation: to}
 	}
 	last.Tries, last.Elapsed, last.ended = tries, time.Since(started), ctx.Err()
 	return last

@@ -19,11 +19,12 @@ type InfisicalError struct {
 	Elapsed    time.Duration
 
 	operation
-	kind  string
-	cause error
-	retry bool
-	waits bool  // for somebody's approval
-	ended error // of the context
+	identity string // what the client id of the identity that asked is called
+	kind     string
+	cause    error
+	retry    bool
+	waits    bool  // for somebody's approval
+	ended    error // of the context
 }
 
 // Error is one line: where, what was wanted, what came, how often it was tried, and what to do.
@@ -58,15 +59,17 @@ func (e *InfisicalError) Fix() string {
 	case errors.Is(e.ended, context.Canceled):
 		return "interrupted"
 	case e.Status == http.StatusUnauthorized && e.doing == "log in":
-		return fmt.Sprintf("%s and %s in the SOPS file are not those of a machine identity there", InfisicalClientID, InfisicalClientSecret)
+		return fmt.Sprintf("%s and %s in the SOPS file are not those of a machine identity there", e.identity, strings.TrimSuffix(e.identity, "ID")+"SECRET")
 	case e.Status == http.StatusUnauthorized || e.tokenRefused():
 		return "a new login did not help: check the identity's access token TTL and its trusted addresses"
+	case e.Status == http.StatusForbidden && e.permission == folders:
+		return fmt.Sprintf("make this folder in Infisical, or give the machine identity of %s \"Create\" on Secret Folders in the one above", e.identity)
 	case e.Status == http.StatusForbidden && e.permission != "":
-		return fmt.Sprintf("give the machine identity of %s the permission to %s secrets in this path (%s)", InfisicalClientID, e.permission, writable[e.permission])
+		return fmt.Sprintf("give the machine identity of %s the permission to %s secrets in this path (%s)", e.identity, e.permission, writable[e.permission])
 	case e.Status == http.StatusForbidden && e.kind == kindPermissionDenied:
-		return fmt.Sprintf("give the machine identity of %s %s on secrets in this path", InfisicalClientID, readable)
+		return fmt.Sprintf("give the machine identity of %s %s on secrets in this path", e.identity, readable)
 	case e.Status == http.StatusForbidden:
-		return fmt.Sprintf("give the machine identity of %s access to this project, and %s on secrets in this path", InfisicalClientID, readable)
+		return fmt.Sprintf("give the machine identity of %s access to this project, and %s on secrets in this path", e.identity, readable)
 	case e.waits:
 		return "have machine identities bypass the change policy of this path, or have the request approved in Infisical, then the same call"
 	case e.Status == http.StatusNotFound:
@@ -85,6 +88,9 @@ func (e *InfisicalError) Fix() string {
 // writable are the permissions to write, in the words of Infisical's roles and of its API, by what the latter calls them.
 var writable = map[string]string{"create": `"Create" on Secrets`, "edit": `"Modify" on Secrets, edit in the API`}
 
+// folders is the permission to make folders.
+const folders = "secret-folders"
+
 // Kinds of refusals. Any other 403 that is not about the token says what is wrong in its message alone.
 const (
 	kindPermissionDenied = "PermissionDenied"
@@ -98,7 +104,7 @@ func (e *InfisicalError) valueRefused() bool {
 
 // withheld says why a secret was not given, from the refusal of it.
 func (e *InfisicalError) withheld() *withheld {
-	identity := "give the machine identity of " + InfisicalClientID
+	identity := "give the machine identity of " + e.identity
 	switch e.kind {
 	case kindPermissionDenied:
 		return &withheld{"may not be seen by the identity, whether it is there or not,", identity + " " + readable + " on secrets in this path", true}

@@ -19,21 +19,34 @@ import (
 const (
 	InfisicalClientID     = "INFISICAL_CLIENT_ID"
 	InfisicalClientSecret = "INFISICAL_CLIENT_SECRET"
-	ProxmoxAPIToken       = "PROXMOX_API_TOKEN" // "user@realm!name=uuid"
-	StatePassphrase       = "STATE_PASSPHRASE"
-	AWSAccessKeyID        = "AWS_ACCESS_KEY_ID"
-	AWSSecretAccessKey    = "AWS_SECRET_ACCESS_KEY"
-	GitOpsUsername        = "GITOPS_USERNAME"
-	GitOpsToken           = "GITOPS_TOKEN"
-	GitOpsCA              = "GITOPS_CA"     // PEM, for a Git server with a private CA
-	FluxAgeKey            = "SOPS_AGE_KEY"  // Flux decrypts the cluster's manifests with it
-	TalosSecrets          = "TALOS_SECRETS" // the cluster's PKI and tokens, written by the first create
+
+	// The identities that go into the cluster: each may read one folder, and nothing else.
+	InfisicalFluxClientID          = "INFISICAL_FLUX_CLIENT_ID"
+	InfisicalFluxClientSecret      = "INFISICAL_FLUX_CLIENT_SECRET"
+	InfisicalWorkloadsClientID     = "INFISICAL_WORKLOADS_CLIENT_ID"
+	InfisicalWorkloadsClientSecret = "INFISICAL_WORKLOADS_CLIENT_SECRET"
+
+	ProxmoxAPIToken    = "PROXMOX_API_TOKEN" // "user@realm!name=uuid"
+	StatePassphrase    = "STATE_PASSPHRASE"
+	AWSAccessKeyID     = "AWS_ACCESS_KEY_ID"
+	AWSSecretAccessKey = "AWS_SECRET_ACCESS_KEY"
+	GitOpsUsername     = "GITOPS_USERNAME"
+	GitOpsToken        = "GITOPS_TOKEN"
+	GitOpsCA           = "GITOPS_CA"     // PEM, for a Git server with a private CA
+	FluxAgeKey         = "SOPS_AGE_KEY"  // Flux decrypts the cluster's manifests with it
+	TalosSecrets       = "TALOS_SECRETS" // the cluster's PKI and tokens, written by the first create
 
 	// Written by create once the cluster is up, for people. They are not called KUBECONFIG and TALOSCONFIG, since whoever has Infisical
 	// set variables by the secrets' names would give kubectl and talosctl a text where they want a file's name.
 	AdminKubeconfig  = "ADMIN_KUBECONFIG"
 	AdminTalosconfig = "ADMIN_TALOSCONFIG"
+
+	// Proof stands in the workloads' folder. The layer engine shows with it that a secret comes through; it is of no use to anybody.
+	Proof = "CASTLE_PROOF"
 )
+
+// flux are the secrets of Flux's folder.
+var flux = []string{GitOpsUsername, GitOpsToken, GitOpsCA, FluxAgeKey}
 
 // products are the secrets that come of a cluster: none of it is made with them.
 var products = needs{
@@ -51,7 +64,8 @@ const (
 type need struct {
 	name, source, what string
 	optional           bool
-	make               string                   // how it is made, where nobody has it before; else empty
+	create             bool                     // nothing but create and doctor asks for it
+	make               string                   // how it is made, where more is to be done than to set it; else empty
 	check              func(value string) error // nil: any text but an empty one; its error does not quote the value
 }
 
@@ -59,6 +73,11 @@ type needs []need
 
 func (n needs) has(name string) bool {
 	return slices.ContainsFunc(n, func(n need) bool { return n.name == name })
+}
+
+// without leaves out what only create asks for, unless this is one.
+func (n needs) without(create bool) needs {
+	return slices.DeleteFunc(slices.Clone(n), func(n need) bool { return n.create && !create })
 }
 
 // needsOf is the one list of what a cluster needs and where it belongs. Without Infisical all of it belongs into the SOPS files, and the
@@ -70,6 +89,11 @@ func needsOf(c *description.Cluster) needs {
 		list = append(list,
 			need{name: InfisicalClientID, source: SourceSOPS, what: "client id of a machine identity's universal auth"},
 			need{name: InfisicalClientSecret, source: SourceSOPS, what: "client secret of that identity"})
+		for _, r := range readersOf(c) {
+			list = append(list,
+				need{name: r.id, source: SourceSOPS, what: "client id of the identity that reads " + r.what, create: true, make: r.howToMake(c)},
+				need{name: r.secret, source: SourceSOPS, what: "client secret of that identity", create: true, make: r.howToMake(c)})
+		}
 	} else {
 		rest, pki.source, pki.optional = SourceSOPS, SourceSOPS, false
 		pki.make = fmt.Sprintf("make it with \"dagger call secrets-init --cluster %s --age-key env:%s export --path FOLDER\", where FOLDER is the cluster's, list the file in secrets.sops and commit it",

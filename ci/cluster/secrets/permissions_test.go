@@ -39,27 +39,28 @@ func TestAllThatIsHiddenIsNamedAtOnceWithThePermissionThatIsNeeded(t *testing.T)
 	at := func(w *world) string {
 		return "in Infisical (" + w.cluster.Secrets.Infisical.URL + "), project garage, environment prod, path /clusters/blue: "
 	}
+	atFlux := func(w *world) string { return strings.TrimSuffix(at(w), ": ") + "/flux: " }
 	const value, both = `give the machine identity of INFISICAL_CLIENT_ID "Read Value" (readValue) on this secret`,
 		`give the machine identity of INFISICAL_CLIENT_ID "Describe Secret" and "Read Value" (describeSecret, readValue) on secrets in this path`
 	t.Run("values", func(t *testing.T) {
 		tell.Fault(t, "the machine identity may describe secrets and not read them; one is missing")
 		w := newWorld(t, func(w *world) {
-			w.role = mayIn("/clusters/*", "describeSecret")
+			w.role = mayIn("/clusters/**", "describeSecret")
 			w.remote[TalosSecrets] = canary(t)
 			delete(w.remote, GitOpsUsername)
 		})
-		lines(t, w.fails(), "GITOPS_TOKEN may be seen but not read by the identity "+at(w)+value, "SOPS_AGE_KEY may be seen but not read by the identity "+at(w)+value,
-			"TALOS_SECRETS may be seen but not read by the identity "+at(w)+value, "GITOPS_USERNAME is missing "+at(w)+"add it there")
+		lines(t, w.fails(), "GITOPS_TOKEN may be seen but not read by the identity "+atFlux(w)+value, "SOPS_AGE_KEY may be seen but not read by the identity "+atFlux(w)+value,
+			"TALOS_SECRETS may be seen but not read by the identity "+at(w)+value, "GITOPS_USERNAME is missing "+atFlux(w)+"add it there")
 	})
 	t.Run("one value", func(t *testing.T) {
-		w := newWorld(t, func(w *world) { w.role = butNot(mayIn("/clusters/*", everything...), GitOpsToken) })
-		lines(t, w.fails(), "GITOPS_TOKEN may be seen but not read by the identity "+at(w)+value)
+		w := newWorld(t, func(w *world) { w.role = butNot(mayIn("/clusters/**", everything...), GitOpsToken) })
+		lines(t, w.fails(), "GITOPS_TOKEN may be seen but not read by the identity "+atFlux(w)+value)
 	})
 	t.Run("another path", func(t *testing.T) {
 		tell.Fault(t, "the machine identity's role is bound to another path")
 		w := newWorld(t, func(w *world) { w.role = mayIn("/elsewhere/**", everything...) })
 		err := w.fails()
-		lines(t, err, "GITOPS_USERNAME may not be seen by the identity, whether it is there or not, "+at(w)+both,
+		lines(t, err, "GITOPS_USERNAME may not be seen by the identity, whether it is there or not, "+atFlux(w)+both,
 			"GITOPS_TOKEN may not be seen by the identity", "SOPS_AGE_KEY may not be seen by the identity")
 		if strings.Contains(err.Error(), "add it there") {
 			t.Errorf("what may be there is to be added: %v", err)
@@ -67,8 +68,9 @@ func TestAllThatIsHiddenIsNamedAtOnceWithThePermissionThatIsNeeded(t *testing.T)
 	})
 	t.Run("a reference", func(t *testing.T) {
 		w := newWorld(t, func(w *world) {
-			w.role = butNot(mayIn("/clusters/*", everything...), "SHARED")
-			w.remote["SHARED"], w.remote[GitOpsToken] = canary(t), "${SHARED}"
+			w.role = butNot(mayIn("/clusters/**", everything...), "SHARED")
+			w.folders = map[string]map[string]string{testFluxPath: {"SHARED": canary(t)}}
+			w.remote[GitOpsToken] = "${SHARED}"
 		})
 		lines(t, w.fails(), "GITOPS_TOKEN may not be read by the identity (You do not have permission to read secret 'SHARED'")
 	})
@@ -86,7 +88,7 @@ func TestAllThatIsHiddenIsNamedAtOnceWithThePermissionThatIsNeeded(t *testing.T)
 // A path is often shared: what others keep in it and hide is nothing to a cluster.
 func TestWhatIsNotNeededMayStayHidden(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.role = butNot(mayIn("/clusters/*", everything...), "EXTRA")
+		w.role = butNot(mayIn("/clusters/**", everything...), "EXTRA")
 		w.remote["EXTRA"], w.remote[TalosSecrets], w.remote[AdminKubeconfig] = canary(t), "cluster: {}\n", "kept\n"
 	})
 	values := w.resolved()
@@ -106,7 +108,7 @@ func TestWhatIsNotNeededMayStayHidden(t *testing.T) {
 // A role may name the secrets one by one: what only some clusters have, and is not among them, is not needed.
 func TestARoleMayNameWhatAClusterNeedsAlone(t *testing.T) {
 	named := func(w *world) {
-		w.role = mayIn("/clusters/*", "create", "edit")
+		w.role = mayIn("/clusters/**", "create", "edit")
 		for _, name := range []string{GitOpsUsername, GitOpsToken, FluxAgeKey, TalosSecrets} {
 			w.role = append(w.role, infisical.Permission{Subject: "secrets", Actions: []string{"describeSecret", "readValue"}, SecretName: name})
 		}
@@ -122,7 +124,7 @@ func TestARoleMayNameWhatAClusterNeedsAlone(t *testing.T) {
 }
 
 func TestAPKIThatMayNotBeReadIsNotMadeAnew(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.role = butNot(mayIn("/clusters/*", everything...), TalosSecrets) })
+	w := newWorld(t, func(w *world) { w.role = butNot(mayIn("/clusters/**", everything...), TalosSecrets) })
 	values := w.resolved()
 	if err := w.infisical.Put("garage", "prod", testPath, TalosSecrets, "the first one's"); err != nil {
 		t.Fatal(err)
@@ -141,7 +143,7 @@ func TestAChangeThatWaitsForApprovalSaysWhoCanHelpAndIsGoneOnWithWhenApproved(t 
 	tell.Fault(t, "changes in the cluster's path wait for an approval")
 	w := newWorld(t, func(w *world) {
 		w.remote[AdminKubeconfig] = "old"
-		w.policies = []infisical.Policy{{Environment: "prod", SecretPath: "/clusters/**"}}
+		w.policies = []infisical.Policy{{Environment: "prod", SecretPath: "/clusters/*"}}
 	})
 	values := w.resolved()
 	value := canary(t)
@@ -170,7 +172,7 @@ func TestAChangeThatWaitsForApprovalSaysWhoCanHelpAndIsGoneOnWithWhenApproved(t 
 
 func TestASurveyTellsHiddenFromMissing(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.role = butNot(mayIn("/clusters/*", everything...), GitOpsToken)
+		w.role = butNot(mayIn("/clusters/**", everything...), GitOpsToken)
 		w.remote["EXTRA"], w.remote[AdminKubeconfig] = canary(t), canary(t)
 		delete(w.remote, GitOpsUsername)
 	})

@@ -21,7 +21,7 @@ import (
 	"tazlab.net/castle/ci/test/tell"
 )
 
-func TestACompleteClusterIsResolvedWithOneLoginAndOneList(t *testing.T) {
+func TestACompleteClusterIsResolvedWithOneLoginAndAListOfEachFolder(t *testing.T) {
 	w := newWorld(t, nil)
 	values := w.resolved()
 	for _, source := range []map[string]string{w.bootstrap, w.remote} {
@@ -41,13 +41,13 @@ func TestACompleteClusterIsResolvedWithOneLoginAndOneList(t *testing.T) {
 			t.Errorf("%s came from %s", entry.Name, entry.Source)
 		}
 	}
-	if got := len(w.calls); got != 2 || w.asked("/login") != 1 || w.asked("GET /api/v3/secrets/raw") != 1 {
+	if got := len(w.calls); got != 3 || w.asked("/login") != 1 || w.asked("GET /api/v3/secrets/raw") != 2 {
 		t.Errorf("asked %v", w.calls)
 	}
 }
 
 func TestReferencesBetweenSecretsAreResolved(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.remote["GITOPS_HEADER"] = "Bearer ${GITOPS_TOKEN}" })
+	w := newWorld(t, func(w *world) { w.remote["GITOPS_HEADER"] = "Bearer ${prod.clusters.blue.flux.GITOPS_TOKEN}" })
 	if got, _ := w.resolved().Get("GITOPS_HEADER"); got != "Bearer "+w.remote[GitOpsToken] {
 		t.Error("the reference was not expanded")
 	}
@@ -74,7 +74,7 @@ func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
 	if !errors.As(err, &incomplete) || len(incomplete.Problems) != 6 {
 		t.Fatalf("got %v", err)
 	}
-	at := "Infisical (" + w.cluster.Secrets.Infisical.URL + "), project garage, environment prod, path /clusters/blue: add it there"
+	at := "Infisical (" + w.cluster.Secrets.Infisical.URL + "), project garage, environment prod, path /clusters/blue/flux: add it there"
 	in := w.file() + ": set it with \"sops edit " + w.file() + "\""
 	for _, line := range []string{
 		"STATE_PASSPHRASE is missing in " + in,
@@ -313,7 +313,7 @@ func TestBlueSExampleHoldsNamesAndNoValues(t *testing.T) {
 		}
 	}
 	for _, n := range needsOf(&description.Cluster{Platform: description.PlatformProxmox, State: description.State{Backend: "s3"},
-		Secrets: description.Secrets{Infisical: description.Infisical{URL: "https://infisical.test"}}}) {
+		Secrets: description.Secrets{SOPS: []string{"secrets.sops.yaml"}, Infisical: description.Infisical{URL: "https://infisical.test"}}}) {
 		if n.source == SourceSOPS && !strings.Contains(string(data), n.name+":") {
 			t.Errorf("%s is not in the example", n.name)
 		}

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -19,6 +21,7 @@ import (
 type Inputs struct {
 	Folder string // folder of the description, where the SOPS files stand
 	AgeKey string // text of the age key: lines of AGE-SECRET-KEY-1…, comments allowed
+	Create bool   // the cluster is to be made, which takes the identities that go into it as well
 
 	Notify   func(message string) // told before each wait for Infisical to recover; nil is silence
 	Deadline time.Duration        // for one operation with Infisical, its retries included; 0 is 2 minutes
@@ -35,20 +38,22 @@ func (in Inputs) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(in))
 // MarshalJSON is Format for JSON.
 func (in Inputs) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", fmt.Sprint(in)), nil }
 
-// Resolve decrypts the cluster's SOPS files and reads its path in Infisical, where it has one, with one list call, and where that leaves
-// something out, one for each. All that is missing or
+// Resolve decrypts the cluster's SOPS files and reads its two folders in Infisical, where it has one, with one list call for each, and where that
+// leaves something out, one for each secret. All that is missing or
 // malformed in any of them is one *IncompleteError, a line for each. SOPS files that cannot be read are an error before
-// anything is asked of Infisical; an Infisical that cannot be asked is an *InfisicalError.
+// anything is asked of Infisical; an Infisical that cannot be asked is an *InfisicalError. For a create it proves beside that what the identities may
+// that go into the cluster, else a *ReadersError.
 func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, error) {
 	files := openFiles(c, in)
 	if err := files.err(); err != nil {
 		return nil, err
 	}
 	bootstrap, problems := files.all()
+	addSandboxReaders(c, bootstrap)
 	values := NewValues()
 	values.Add(bootstrap, SourceSOPS)
 
-	needs := needsOf(c)
+	needs := needsOf(c).without(in.Create)
 	problems = append(problems, needs.problems(bootstrap, nil, SourceSOPS, files.where)...)
 	if !c.Secrets.Infisical.Has() {
 		if len(problems) > 0 {
@@ -57,14 +62,20 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 		return values, nil
 	}
 	place := placeOf(c)
-	id, secret := bootstrap[InfisicalClientID], bootstrap[InfisicalClientSecret]
-	if id == "" || secret == "" {
+	if bootstrap[InfisicalClientID] == "" || bootstrap[InfisicalClientSecret] == "" {
 		return nil, &IncompleteError{Cluster: c.Name, Problems: problems, NotAsked: place.String()}
 	}
 
-	caller := newSession(place, id, secret, in)
+	caller := newSession(place, bootstrap, InfisicalClientID, InfisicalClientSecret, in)
+	readers := func() (bool, error) { return false, nil }
+	if in.Create && !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.Name, "INFISICAL_") }) {
+		readers = sync.OnceValues(func() (bool, error) { return Readers(ctx, c, bootstrap, in) })
+		go func() { _, _ = readers() }()
+	}
 	found, err := caller.read(ctx, slices.Concat(needs, products))
+	shared, wrong := readers()
 	if err != nil {
+		err = errors.Join(err, wrong)
 		if len(problems) > 0 {
 			return nil, errors.Join(&IncompleteError{Cluster: c.Name, Problems: problems}, err)
 		}
@@ -78,8 +89,12 @@ func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, e
 	values.Add(remote, SourceInfisical)
 	problems = append(problems, needs.problems(found.values, found.withheld, SourceInfisical, place.where)...)
 	if len(problems) > 0 {
-		return nil, &IncompleteError{Cluster: c.Name, Problems: problems}
+		return nil, errors.Join(&IncompleteError{Cluster: c.Name, Problems: problems}, wrong)
 	}
-	values.kept().caller = caller
+	if wrong != nil {
+		return nil, wrong
+	}
+	k := values.kept()
+	k.caller, k.found, k.shared = caller, found, shared
 	return values, nil
 }

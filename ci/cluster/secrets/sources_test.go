@@ -22,6 +22,8 @@ import (
 const (
 	testProject = "11111111-2222-4333-8444-555555555555"
 	testPath    = "/clusters/blue"
+
+	testFluxPath, testWorkloadsPath = testPath + "/flux", testPath + "/workloads"
 )
 
 // world is a cluster's folder with its SOPS file, and a simulated Infisical with a door in front that a test can change.
@@ -30,8 +32,10 @@ type world struct {
 	cluster   *description.Cluster
 	in        Inputs
 	bootstrap map[string]string
-	remote    map[string]string
-	role      []infisical.Permission // of the machine identity; nil: everything
+	remote    map[string]string                 // in Infisical, each in the folder that it belongs into
+	folders   map[string]map[string]string      // what else stands there, by folder
+	readers   map[string][]infisical.Permission // roles of the identities that go into the cluster, where they are not as they should be
+	role      []infisical.Permission            // of the machine identity; nil: everything
 	policies  []infisical.Policy
 	infisical *infisical.Server
 
@@ -56,6 +60,8 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 	w := &world{t: t,
 		bootstrap: map[string]string{
 			InfisicalClientID: "8c1f3a52-5f0e-4b7e-9d0a-6b1f0e2d3c4b", InfisicalClientSecret: canary(t),
+			InfisicalFluxClientID: "the-reader-of-flux", InfisicalFluxClientSecret: canary(t),
+			InfisicalWorkloadsClientID: "the-reader-of-workloads", InfisicalWorkloadsClientSecret: canary(t),
 			ProxmoxAPIToken: "castle@pve!blue=01234567-89ab-4cde-8f01-23456789abcd", StatePassphrase: canary(t),
 		},
 		remote: map[string]string{GitOpsUsername: "git", GitOpsToken: canary(t), FluxAgeKey: sopstest.NewKey(t).String()},
@@ -68,7 +74,7 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 		},
 		pace: &pace{attempt: 2 * time.Second, first: 5 * time.Millisecond, most: 20 * time.Millisecond, tries: 4, deadline: 10 * time.Second}}
 	w.cluster = &description.Cluster{Name: "blue", Platform: description.PlatformProxmox, Secrets: description.Secrets{SOPS: []string{"secrets.sops.yaml"},
-		Infisical: description.Infisical{Project: testProject, Slug: "garage", Environment: "prod", Path: testPath}}}
+		Infisical: description.Infisical{Project: testProject, Slug: "garage", Environment: "prod", Path: testPath}.Complete()}}
 	if edit != nil {
 		edit(w)
 	}
@@ -77,9 +83,9 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 	var err error
 	w.infisical, err = infisical.Open("", infisical.Seed{Projects: []infisical.Project{{
 		ID: testProject, Slug: "garage",
-		Clients:      []infisical.Client{{ID: w.bootstrap[InfisicalClientID], Secret: orElse(w.bootstrap[InfisicalClientSecret], "none"), Permissions: w.role}},
+		Clients:      w.clients(),
 		Policies:     w.policies,
-		Environments: map[string]map[string]map[string]string{"prod": {testPath: w.remote}},
+		Environments: map[string]map[string]map[string]string{"prod": w.environment()},
 	}}}, profile.Profile{})
 	if err != nil && w.bootstrap[InfisicalClientID] != "" {
 		t.Fatal(err)
@@ -88,6 +94,36 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 	t.Cleanup(listening.Close)
 	w.cluster.Secrets.Infisical.URL = listening.URL
 	return w
+}
+
+// clients are castle's identity and those that go into the cluster.
+func (w *world) clients() []infisical.Client {
+	clients := []infisical.Client{{ID: w.bootstrap[InfisicalClientID], Secret: orElse(w.bootstrap[InfisicalClientSecret], "none"), Permissions: w.role}}
+	for _, r := range readersOf(w.cluster) {
+		role, is := w.readers[r.id]
+		if !is {
+			role = []infisical.Permission{infisical.Reading("prod", r.folder)}
+		}
+		if w.bootstrap[r.id] != "" {
+			clients = append(clients, infisical.Client{ID: w.bootstrap[r.id], Secret: orElse(w.bootstrap[r.secret], "none"), Permissions: role})
+		}
+	}
+	return clients
+}
+
+// environment is what Infisical holds, by folder.
+func (w *world) environment() map[string]map[string]string {
+	held := map[string]map[string]string{testPath: {}, testFluxPath: {}}
+	for name, value := range w.remote {
+		held[placeOf(w.cluster).of(name).path][name] = value
+	}
+	for folder, values := range w.folders {
+		if held[folder] == nil {
+			held[folder] = map[string]string{}
+		}
+		maps.Copy(held[folder], values)
+	}
+	return held
 }
 
 func orElse(text, otherwise string) string {

@@ -65,6 +65,7 @@ func Open(ctx context.Context, c *description.Cluster, in Inputs) *Opened {
 		}
 	}
 	local, doubled := files.all()
+	addSandboxReaders(c, local)
 	learn(local)
 	wanted := needsOf(c)
 	known := wanted.problems(local, nil, SourceSOPS, files.where)
@@ -111,11 +112,10 @@ func Open(ctx context.Context, c *description.Cluster, in Inputs) *Opened {
 
 // lookInto reads a cluster's path in Infisical with the client of the SOPS files.
 func lookInto(ctx context.Context, at place, local map[string]string, wanted needs, in Inputs) (*listing, error) {
-	id, secret := local[InfisicalClientID], local[InfisicalClientSecret]
-	if id == "" || secret == "" {
+	if local[InfisicalClientID] == "" || local[InfisicalClientSecret] == "" {
 		return nil, fmt.Errorf("what stands in %s is not known before %s and %s are there", at, InfisicalClientID, InfisicalClientSecret)
 	}
-	return newSession(at, id, secret, in).read(ctx, wanted)
+	return newSession(at, local, InfisicalClientID, InfisicalClientSecret, in).read(ctx, wanted)
 }
 
 // seen judges a secret that a cluster is made with.
@@ -164,7 +164,7 @@ func (s *Survey) rest(wanted needs, values map[string]map[string]string, files f
 
 func whereOf(source, name string, files files, at place) string {
 	if source == SourceInfisical {
-		return at.String()
+		return at.of(name).String()
 	}
 	if file := files.of(name); file != "" {
 		return file

@@ -23,6 +23,8 @@ type kept struct {
 	values  map[string]string
 	sources map[string]string
 	caller  *session // nil: nothing can be put
+	found   *listing // by the caller
+	shared  bool     // the identities that go into the cluster read in their folders what these have to hold
 	written bool     // something was put
 }
 

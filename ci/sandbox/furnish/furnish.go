@@ -109,7 +109,6 @@ func values(c *description.Cluster) (*world.Seed, map[string]string, error) {
 		return nil, nil, err
 	}
 	token := "castle@pve!sandbox=" + uuid.NewString()
-	client := infisical.Client{ID: uuid.NewString(), Secret: rand.Text() + rand.Text(), TokenTTL: 2 * time.Hour}
 	clear := map[string]string{
 		secrets.StatePassphrase: rand.Text(), secrets.ProxmoxAPIToken: token,
 	}
@@ -127,13 +126,25 @@ func values(c *description.Cluster) (*world.Seed, map[string]string, error) {
 		return nil, nil, err
 	}
 	if i := c.Secrets.Infisical; i.Has() {
-		clear[secrets.InfisicalClientID], clear[secrets.InfisicalClientSecret] = client.ID, client.Secret
+		own := newClient(clear, secrets.InfisicalClientID, secrets.InfisicalClientSecret)
 		seed.Infisical = infisical.Seed{RequestsPerMinute: 600, Projects: []infisical.Project{{
-			ID: i.Project, Slug: i.Slug, Clients: []infisical.Client{client},
-			Environments: map[string]map[string]map[string]string{i.Environment: {i.Path: flux}},
+			ID: i.Project, Slug: i.Slug, Clients: []infisical.Client{own,
+				newClient(clear, secrets.InfisicalFluxClientID, secrets.InfisicalFluxClientSecret, infisical.Reading(i.Environment, i.FluxPath)),
+				newClient(clear, secrets.InfisicalWorkloadsClientID, secrets.InfisicalWorkloadsClientSecret, infisical.Reading(i.Environment, i.WorkloadsPath)),
+			},
+			Environments: map[string]map[string]map[string]string{i.Environment: {
+				i.Path: {}, i.FluxPath: flux, i.WorkloadsPath: {secrets.Proof: rand.Text()},
+			}},
 		}}}
 	}
 	return seed, clear, nil
+}
+
+// newClient is a machine identity with these rules, whose id and secret are put among the secrets by their names.
+func newClient(clear map[string]string, id, secret string, rules ...infisical.Permission) infisical.Client {
+	client := infisical.Client{ID: uuid.NewString(), Secret: rand.Text() + rand.Text(), TokenTTL: 2 * time.Hour, Permissions: rules}
+	clear[id], clear[secret] = client.ID, client.Secret
+	return client
 }
 
 // registry is where the world serves one without TLS, as the machines are told.

@@ -33,12 +33,17 @@ var actions = map[string][]string{
 type Permission struct {
 	Subject  string   `yaml:"subject"` // "secrets" or "secret-folders"
 	Actions  []string `yaml:"actions"`
-	Inverted bool     `yaml:"inverted"` // it forbids what rules before it allow
+	Inverted bool     `yaml:"inverted,omitempty"` // it forbids what rules before it allow
 
 	// Globs, each of which is empty where everything fits.
-	Environment string `yaml:"environment"`
-	SecretPath  string `yaml:"secretPath"`
-	SecretName  string `yaml:"secretName"`
+	Environment string `yaml:"environment,omitempty"`
+	SecretPath  string `yaml:"secretPath,omitempty"`
+	SecretName  string `yaml:"secretName,omitempty"`
+}
+
+// Reading is the rule of a role that may read one folder and nothing else.
+func Reading(environment, folder string) Permission {
+	return Permission{Subject: subjectSecrets, Actions: []string{actionDescribe, actionValue}, Environment: environment, SecretPath: folder}
 }
 
 // thing is what a permission is asked for. Without a path it is any of its subject.

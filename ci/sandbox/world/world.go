@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
@@ -155,15 +156,34 @@ func (w *world) serveInfisical() error {
 	if !w.cluster.Secrets.Infisical.Has() {
 		return nil
 	}
-	server, err := infisical.Open(filepath.Join(w.Dir, "infisical.json"), w.seed.Infisical, w.Profile)
+	place := w.cluster.Secrets.Infisical
+	server, err := infisical.Open(filepath.Join(w.Dir, "infisical.json"), withReaders(w.seed.Infisical, place), w.Profile)
 	if err != nil {
 		return err
 	}
-	place := w.cluster.Secrets.Infisical
-	if err := server.Put(place.Project, place.Environment, place.Path, secrets.GitOpsCA, string(w.ca.CrtPEM)); err != nil {
+	if err := server.Put(place.Project, place.Environment, place.FluxPath, secrets.GitOpsCA, string(w.ca.CrtPEM)); err != nil {
 		return fmt.Errorf("put the Git server's CA into the simulated Infisical: %w", err)
 	}
 	return w.serve(w.places.infisical, nil, &http.Server{Handler: server})
+}
+
+// withReaders has each project of a world.yaml that is older than the identities which go into a cluster know those that castle derives then.
+func withReaders(seed infisical.Seed, place description.Infisical) infisical.Seed {
+	seed.Projects = slices.Clone(seed.Projects)
+	for i, project := range seed.Projects {
+		if len(project.Clients) != 1 {
+			continue
+		}
+		own := project.Clients[0]
+		readers := secrets.SandboxReaders(own.ID, own.Secret)
+		seed.Projects[i].Clients = []infisical.Client{own,
+			{ID: readers[secrets.InfisicalFluxClientID], Secret: readers[secrets.InfisicalFluxClientSecret], TokenTTL: own.TokenTTL,
+				Permissions: []infisical.Permission{infisical.Reading(place.Environment, place.FluxPath)}},
+			{ID: readers[secrets.InfisicalWorkloadsClientID], Secret: readers[secrets.InfisicalWorkloadsClientSecret], TokenTTL: own.TokenTTL,
+				Permissions: []infisical.Permission{infisical.Reading(place.Environment, place.WorkloadsPath)}},
+		}
+	}
+	return seed
 }
 
 func (w *world) serveMachines(ctx context.Context) error {

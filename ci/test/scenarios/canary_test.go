@@ -143,8 +143,10 @@ func (w *world) infisical() map[string]string {
 	}
 	place := w.cluster.Secrets.Infisical
 	values := map[string]string{}
-	for name, secret := range state.Projects[place.Project].Environments[place.Environment].Folders[place.Path].Secrets {
-		values[name] = secret.Value
+	for _, folder := range []string{place.Path, place.FluxPath} {
+		for name, secret := range state.Projects[place.Project].Environments[place.Environment].Folders[folder].Secrets {
+			values[name] = secret.Value
+		}
 	}
 	return values
 }

@@ -39,7 +39,7 @@ func TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine(t *testing.T) {
 	for _, name := range []string{"GITOPS_USERNAME", "GITOPS_TOKEN", "GITOPS_CA", "SOPS_AGE_KEY"} {
 		want = append(want, name+" may be seen but not read by the identity in Infisical")
 	}
-	want = append(want, "path /clusters/sandbox: "+identity+`"Read Value" (readValue) on this secret`)
+	want = append(want, "path /clusters/sandbox/flux: "+identity+`"Read Value" (readValue) on this secret`)
 	w.castle("create").failsWith(append(want, "layer secrets failed", resumes)...)
 	w.nothingWasMade()
 	w.castle("secrets-check").failsWith(want...)
@@ -82,9 +82,10 @@ func TestWhoMayNotKeepWhatOpensTheClusterMakesNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const username, life = "            GITOPS_USERNAME: flux\n", "          tokenTTL: 2h\n"
+	const place, life = "          /clusters/sandbox: {}", "          tokenTTL: 2h\n"
 	indented := strings.ReplaceAll(strings.TrimSpace(string(pki)), "\n", "\n              ")
-	readOnly := strings.NewReplacer(username, username+"            TALOS_SECRETS: |\n              "+indented+"\n", life, life+"          readOnly: true\n").Replace(string(data))
+	readOnly := strings.Replace(string(data), place, "          /clusters/sandbox:\n            TALOS_SECRETS: |\n              "+indented+"\n           ", 1)
+	readOnly = strings.Replace(readOnly, life, life+"          readOnly: true\n", 1)
 	if err := os.WriteFile(seed, []byte(readOnly), 0o644); err != nil {
 		t.Fatal(err)
 	}

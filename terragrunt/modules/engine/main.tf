@@ -4,6 +4,21 @@ locals {
 
   # Without a project there is no store of castle's: one of another kind can come with the GitOps repository.
   infisical = var.cluster.secrets.infisical == "none" ? [] : [var.cluster.secrets.infisical]
+
+  # Whoever may make an ExternalSecret for a store can name any folder of the environment, whatever the store's own is: what can be read is
+  # decided by the identity. So each store has one of its own, which may read one folder, and is open to the namespaces that need it.
+  stores = merge([for infisical in local.infisical : {
+    infisical = {
+      folder     = infisical.workloadsPath
+      namespaces = concat([local.namespace], infisical.namespaces) # the first for the proof
+      secret     = kubernetes_secret_v1.infisical[0].metadata[0].name
+    }
+    infisical-flux = {
+      folder     = infisical.fluxPath
+      namespaces = ["flux-system"]
+      secret     = kubernetes_secret_v1.flux[0].metadata[0].name
+    }
+  }]...)
 }
 
 # Nothing here waits for pods: Helm polls every two seconds, and what it waits for is not yet what is needed. castle's
@@ -32,6 +47,9 @@ resource "helm_release" "external_secrets" {
     image          = local.image
     webhook        = { image = local.image }
     certController = { image = local.image }
+    # Who may edit a namespace may not ask for secrets there: that is for the cluster's administrators and for Flux. The postrenderer takes away
+    # what the chart gives to admin, for which it has no value. Nothing here binds Services to secrets.
+    rbac = { aggregateToEdit = false, aggregateToView = false, servicebindings = { create = false } }
   })]
 }
 
@@ -45,7 +63,8 @@ resource "terraform_data" "webhook" {
   }
 }
 
-# The machine identity that reads Infisical: written to the cluster only, never to the state.
+# The machine identities that read Infisical for the workloads and for Flux: written to the cluster only, never to the state. An older castle has
+# written its own identity into the first, which is replaced.
 resource "kubernetes_secret_v1" "infisical" {
   count = length(local.infisical)
 
@@ -55,25 +74,55 @@ resource "kubernetes_secret_v1" "infisical" {
   }
 
   data_wo = {
-    clientId     = var.infisical_client_id
-    clientSecret = var.infisical_client_secret
+    clientId     = var.infisical_workloads_client_id
+    clientSecret = var.infisical_workloads_client_secret
   }
 
   # What cannot be read back cannot be compared; a digest says when to write it anew.
-  data_wo_revision = 1 + parseint(substr(sha256(nonsensitive("${var.infisical_client_id}:${var.infisical_client_secret}")), 0, 7), 16)
+  data_wo_revision = 1 + parseint(substr(sha256(nonsensitive("${var.infisical_workloads_client_id}:${var.infisical_workloads_client_secret}")), 0, 7), 16)
+
+  depends_on = [helm_release.external_secrets]
+}
+
+resource "kubernetes_secret_v1" "flux" {
+  count = length(local.infisical)
+
+  metadata {
+    name      = "infisical-flux-credentials"
+    namespace = local.namespace
+  }
+
+  data_wo = {
+    clientId     = var.infisical_flux_client_id
+    clientSecret = var.infisical_flux_client_secret
+  }
+
+  data_wo_revision = 1 + parseint(substr(sha256(nonsensitive("${var.infisical_flux_client_id}:${var.infisical_flux_client_secret}")), 0, 7), 16)
 
   depends_on = [helm_release.external_secrets]
 }
 
 import {
-  for_each = length(local.infisical) > 0 ? toset(var.adopt) : []
+  for_each = length(local.infisical) > 0 ? toset([for id in var.adopt : id if endswith(id, "/infisical-credentials")]) : []
   to       = kubernetes_secret_v1.infisical[0]
   id       = each.value
 }
 
+import {
+  for_each = length(local.infisical) > 0 ? toset([for id in var.adopt : id if endswith(id, "/infisical-flux-credentials")]) : []
+  to       = kubernetes_secret_v1.flux[0]
+  id       = each.value
+}
+
+# The store that an older castle has made is the workloads' one.
+moved {
+  from = kubectl_manifest.store[0]
+  to   = kubectl_manifest.store["infisical"]
+}
+
 # The API server validates what it is given; to do it here as well costs a download of all its schemas.
 resource "kubectl_manifest" "store" {
-  count = length(local.infisical)
+  for_each = local.stores
 
   server_side_apply = true
   validate_schema   = false
@@ -82,15 +131,16 @@ resource "kubectl_manifest" "store" {
   yaml_body = yamlencode({
     apiVersion = "external-secrets.io/v1"
     kind       = "ClusterSecretStore"
-    metadata   = { name = "infisical" }
+    metadata   = { name = each.key }
     spec = {
+      conditions = [{ namespaces = each.value.namespaces }]
       provider = {
         infisical = {
           hostAPI = local.infisical[0].url
           auth = {
             universalAuthCredentials = {
               for field in ["clientId", "clientSecret"] : field => {
-                name      = kubernetes_secret_v1.infisical[0].metadata[0].name
+                name      = each.value.secret
                 namespace = local.namespace
                 key       = field
               }
@@ -99,7 +149,7 @@ resource "kubectl_manifest" "store" {
           secretsScope = {
             projectSlug     = local.infisical[0].slug
             environmentSlug = local.infisical[0].environment
-            secretsPath     = local.infisical[0].path
+            secretsPath     = each.value.folder
           }
         }
       }
@@ -109,10 +159,10 @@ resource "kubectl_manifest" "store" {
   depends_on = [terraform_data.webhook]
 }
 
-# A secret that is asked for before the store is ready fails, and is asked for again only after a pause that grows.
+# A secret that is asked for before its store is ready fails, and is asked for again only after a pause that grows.
 resource "terraform_data" "store" {
   count            = length(local.infisical)
-  triggers_replace = kubectl_manifest.store[0].uid
+  triggers_replace = [for store in kubectl_manifest.store : store.uid]
 
   provisioner "local-exec" {
     interpreter = ["castle-cluster", "wait"]
@@ -138,8 +188,8 @@ resource "kubectl_manifest" "proof" {
     spec = {
       refreshInterval = "1h0m0s"
       secretStoreRef  = { kind = "ClusterSecretStore", name = "infisical" }
-      target          = { name = "castle-proof", template = { data = { proof = "{{ .username | sha256sum }}" } } }
-      data            = [{ secretKey = "username", remoteRef = { key = "GITOPS_USERNAME" } }]
+      target          = { name = "castle-proof", template = { data = { proof = "{{ .proof | sha256sum }}" } } }
+      data            = [{ secretKey = "proof", remoteRef = { key = "CASTLE_PROOF" } }]
     }
   })
 

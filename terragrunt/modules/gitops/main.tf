@@ -1,6 +1,6 @@
 locals {
   namespace = "flux-system"
-  store     = { kind = "ClusterSecretStore", name = "infisical" }
+  store     = { kind = "ClusterSecretStore", name = "infisical-flux" }
 
   # Without Infisical castle has applied the two Secrets before.
   external = var.cluster.secrets.infisical != "none"

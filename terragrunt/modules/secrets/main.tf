@@ -4,7 +4,9 @@ locals {
   # What the layers after this one take. castle has looked for these and more, and says where each belongs; this holds
   # for whoever runs the layers without it.
   needed = concat(
-    var.cluster.secrets.infisical == "none" ? ["TALOS_SECRETS"] : ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET"],
+    var.cluster.secrets.infisical == "none" ? ["TALOS_SECRETS"] : [
+      for identity in ["", "FLUX_", "WORKLOADS_"] : "INFISICAL_${identity}CLIENT_ID"
+    ],
     ["GITOPS_USERNAME", "GITOPS_TOKEN", "SOPS_AGE_KEY"],
   )
 }

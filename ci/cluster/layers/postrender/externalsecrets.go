@@ -2,6 +2,8 @@ package postrender
 
 import (
 	"context"
+	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -23,6 +25,20 @@ func earlyReadiness(_ context.Context, _ Cluster, objects []object) error {
 		if err := unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// aggregation marks what a role gives to the roles view, edit and admin of every namespace.
+const aggregation = "rbac.authorization.k8s.io/aggregate-to-"
+
+// aggregateNothing keeps who may view, edit or administer a namespace from the operator's kinds. The chart has values for the first two only, and
+// the third would let them ask for every secret that a store's identity reads.
+func aggregateNothing(_ context.Context, _ Cluster, objects []object) error {
+	for _, o := range objects {
+		labels := o.GetLabels()
+		maps.DeleteFunc(labels, func(name, _ string) bool { return strings.HasPrefix(name, aggregation) })
+		o.SetLabels(labels)
 	}
 	return nil
 }

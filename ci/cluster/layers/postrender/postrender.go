@@ -40,6 +40,7 @@ type treatment struct {
 var treatments = map[string]treatment{
 	"external-secrets": {edits: []edit{
 		{[]string{"Deployment"}, earlyReadiness},
+		{[]string{"ClusterRole"}, aggregateNothing},
 		{[]string{"Secret", "ValidatingWebhookConfiguration"}, externalSecretsWebhook.beforehand},
 	}},
 	"metallb": {

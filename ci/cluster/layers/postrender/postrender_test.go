@@ -15,6 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -59,6 +60,19 @@ func read[T any](t *testing.T, document []byte) T {
 		t.Fatal(err)
 	}
 	return object
+}
+
+func TestNoRoleOfANamespaceGetsTheOperatorsKinds(t *testing.T) {
+	t.Parallel()
+	role := read[rbacv1.ClusterRole](t, render(t, nothing)["ClusterRole"])
+	if len(role.Rules) != 1 || role.Labels["app.kubernetes.io/name"] != "external-secrets" {
+		t.Errorf("more than its aggregation is gone: %+v", role)
+	}
+	for name := range role.Labels {
+		if strings.HasPrefix(name, aggregation) {
+			t.Errorf("it has the label %s", name)
+		}
+	}
 }
 
 func TestTheWebhooksCertificateIsThereBeforeItStarts(t *testing.T) {
