@@ -24,7 +24,7 @@ var looked = map[string]string{
 	"dhcp-drift": "`… does not answer at its declared address …", "wrong-template": "`… was cloned from a template",
 	"cidr-nonsense": "lines as `cluster.yaml:20: …`", "patched": "lines as `cluster.yaml:20: …`", "own-network": "lines as `cluster.yaml:20: …`",
 	"infisical-moods": "`layer … failed: …`", "proxmox-moods": "`layer … failed: …`", "storage-lock": "`layer … failed: …`",
-	"namespace-editor": "`the machine identities that go into the cluster may read …",
+	"namespace-editor": "`the machine identities that go into the cluster may read",
 	"hidden-secrets":   "`… may be seen but not read by the identity …`", "approval-policy": "`… the change waits for an approval …`",
 	"missing-secrets": "`cluster … lacks secrets: …`", "no-infisical": "`cluster … lacks secrets: …`", "wrong-age-key": "`wrong age key: …`",
 	"secret-exists": "`the API of cluster … answers", "pki-race": "–", "proxmox-tls": "`the certificate is not the one", "changed-download": "`… has the digest …, and … pins …`",

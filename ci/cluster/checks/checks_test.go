@@ -105,10 +105,11 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 			w.infisical = profile.Faults{profile.InfisicalPaths: ""}
 			w.remote = map[string]string{secrets.GitOpsToken: "there"}
 		}, map[string]told{
-			"secrets Infisical": {NotChecked, "its identity logs in, and is not given 3 secrets (see secrets complete)", ""},
-			"secrets complete":  {Failed, "may not be seen by the identity, whether it is there or not", `"Describe Secret" and "Read Value"`},
-			"GitOps readable":   {NotChecked, "GITOPS_USERNAME is missing", ""},
-			"GitOps writable":   {NotChecked, "cannot be read with this token", ""}}},
+			"secrets Infisical":  {NotChecked, "its identity logs in, and is not given 3 secrets (see secrets complete)", ""},
+			"secrets complete":   {Failed, "may not be seen by the identity, whether it is there or not", `"Describe Secret" and "Read Value"`},
+			"secrets identities": {Failed, "cannot read GITOPS_USERNAME in Infisical", "make it a member of the project"},
+			"GitOps readable":    {NotChecked, "GITOPS_USERNAME is missing", ""},
+			"GitOps writable":    {NotChecked, "cannot be read with this token", ""}}},
 		"no token": {func(w *world) { delete(w.sops, secrets.ProxmoxAPIToken) }, map[string]told{
 			"secrets complete":   {Failed, "PROXMOX_API_TOKEN is missing in ", "sops edit"},
 			"Proxmox token":      {NotChecked, "PROXMOX_API_TOKEN is missing (see secrets complete)", ""},
@@ -268,6 +269,8 @@ func TestWhatIsWrongIsToldOnceAndWithItsFix(t *testing.T) {
 						if row.Verdict != want.verdict || !strings.Contains(row.Seen, want.seen) || !strings.Contains(row.Fix, want.fix) {
 							t.Errorf("%s: %+v, want %+v", check, row, want)
 						}
+					case !told && check == "secrets identities" && row.Verdict == NotChecked && strings.Contains(row.Seen, "(see secrets "):
+						// the row that it names says why
 					case !told && row.Verdict != OK:
 						t.Errorf("%s: %+v", check, row)
 					}

@@ -50,6 +50,9 @@ func identities(ctx context.Context, s *sight) []finding {
 		return ok("the cluster has no Infisical, and none of its identities")
 	}
 	opened := s.opened()
+	if opened.Infisical != nil {
+		return notChecked("%s", seeRow("castle's own cannot be asked for what they must not see", groupSecrets, "Infisical"))
+	}
 	for _, seen := range opened.Secrets {
 		if seen.Source == secrets.SourceSOPS && strings.HasPrefix(seen.Name, "INFISICAL_") && seen.State != secrets.StatePresent {
 			return notChecked("%s", seeRow("they are not known", groupSecrets, "complete"))

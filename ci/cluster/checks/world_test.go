@@ -75,8 +75,8 @@ func newWorld(t *testing.T, spoil func(*world)) *world {
 		guests: []proxmox.Guest{{Template: true, VM: proxmox.VM{ID: 900, Name: "talos"}}},
 		sops: map[string]string{
 			secrets.StatePassphrase: "a passphrase that is long", secrets.InfisicalClientID: "client", secrets.InfisicalClientSecret: "canary-of-a-client",
-			secrets.InfisicalFluxClientID: "flux", secrets.InfisicalFluxClientSecret: "canary-of-flux",
-			secrets.InfisicalWorkloadsClientID: "workloads", secrets.InfisicalWorkloadsClientSecret: "canary-of-workloads",
+			secrets.InfisicalFluxClientID: "id-of-a-reader-f", secrets.InfisicalFluxClientSecret: "canary-of-flux",
+			secrets.InfisicalWorkloadsClientID: "id-of-a-reader-w", secrets.InfisicalWorkloadsClientSecret: "canary-of-workloads",
 			secrets.ProxmoxAPIToken: proxmoxToken, secrets.AWSAccessKeyID: "AKIACHECKS0000000001", secrets.AWSSecretAccessKey: "canary-of-a-store",
 		},
 		remote: map[string]string{
@@ -178,8 +178,8 @@ func (w *world) serveInfisical() string {
 	w.t.Helper()
 	server, err := infisical.Open("", infisical.Seed{Projects: []infisical.Project{{
 		ID: "7f0c4b0e-5a53-4f39-9a0e-0d6b0a1c2d3e", Slug: "tazlab", Clients: []infisical.Client{{ID: "client", Secret: "canary-of-a-client"},
-			{ID: "flux", Secret: "canary-of-flux", Permissions: []infisical.Permission{infisical.Reading("prod", "/clusters/blue/flux")}},
-			{ID: "workloads", Secret: "canary-of-workloads", Permissions: []infisical.Permission{infisical.Reading("prod", w.workloadsMayRead)}}},
+			{ID: "id-of-a-reader-f", Secret: "canary-of-flux", Permissions: []infisical.Permission{infisical.Reading("prod", "/clusters/blue/flux")}},
+			{ID: "id-of-a-reader-w", Secret: "canary-of-workloads", Permissions: []infisical.Permission{infisical.Reading("prod", w.workloadsMayRead)}}},
 		Environments: map[string]map[string]map[string]string{"prod": {
 			"/clusters/blue": {}, "/clusters/blue/flux": w.remote, "/clusters/blue/workloads": {secrets.Proof: "proof"},
 		}},

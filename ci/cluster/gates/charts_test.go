@@ -69,8 +69,10 @@ func TestAnExternalSecretOfAnOlderGenerationIsNotSynced(t *testing.T) {
 	gate := watchGate(t, "engine", Env{Kube: connect(t, server), Cluster: &description.Cluster{Secrets: description.Secrets{Infisical: description.Infisical{URL: "https://infisical.test"}}}}, time.Minute)
 	gate.Sees("does not exist yet")
 	store := func(ready string) {
-		server.Put(clusterStores, `{apiVersion: external-secrets.io/v1, kind: ClusterSecretStore, metadata: {name: infisical},
-			spec: {provider: {fake: {data: [{key: a, value: b}]}}}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: InvalidProviderConfig, message: "401 from Infisical"}]}}`)
+		for _, name := range []string{"infisical", "infisical-flux"} {
+			server.Put(clusterStores, `{apiVersion: external-secrets.io/v1, kind: ClusterSecretStore, metadata: {name: `+name+`},
+				spec: {provider: {fake: {data: [{key: a, value: b}]}}}, status: {conditions: [{type: Ready, status: "`+ready+`", reason: InvalidProviderConfig, message: "401 from Infisical"}]}}`)
+		}
 	}
 	store("False")
 	gate.Sees("Ready is False: InvalidProviderConfig: 401 from Infisical")

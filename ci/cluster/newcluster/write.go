@@ -106,7 +106,7 @@ func newPage(c *description.Cluster, folder string, taken []string) page {
 			elsewhere = append(elsewhere, fmt.Sprintf("`%s` (%s)", wanted.Name, wanted.What))
 		}
 	}
-	if i := c.Secrets.Infisical; i.Has() {
+	if i := c.Secrets.Infisical.Complete(); i.Has() {
 		p.Needed = append(p.Needed,
 			fmt.Sprintf("In Infisical, project %s, environment %s, path %s: %s.", i.Slug, i.Environment, i.FluxPath, strings.Join(elsewhere, ", ")),
 			fmt.Sprintf("Three machine identities with universal auth there: castle's own, which may read, create and edit secrets in %s and below it, "+

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,8 @@ func canaries(t *testing.T, described *description.Cluster) (map[string]string, 
 		t.Fatal(err)
 	}
 	given := map[string]string{secrets.ProxmoxAPIToken: "castle@pve!blue=01234567-89ab-4cde-8f01-23456789abcd"}
-	for _, name := range []string{secrets.InfisicalClientID, secrets.InfisicalClientSecret, secrets.StatePassphrase, secrets.AWSAccessKeyID,
+	for _, name := range []string{secrets.InfisicalClientID, secrets.InfisicalClientSecret, secrets.InfisicalFluxClientID, secrets.InfisicalFluxClientSecret,
+		secrets.InfisicalWorkloadsClientID, secrets.InfisicalWorkloadsClientSecret, secrets.StatePassphrase, secrets.AWSAccessKeyID,
 		secrets.AWSSecretAccessKey, secrets.GitOpsToken, secrets.FluxAgeKey} {
 		given[name] = "canary-of-" + name
 	}
@@ -125,7 +127,7 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 			}
 		}
 	}
-	if len(holding) != 9 {
+	if len(holding) != 11 {
 		t.Errorf("the test finds secrets in %v", holding)
 	}
 	if environment[VariableFluxSecrets] != "" {
@@ -133,7 +135,9 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 	}
 	for canary, text := range all { // whoever shows it, and not only the variable
 		for _, line := range lines(text) {
-			given := canary != secrets.GitOpsToken && canary != secrets.FluxAgeKey && canary != secrets.StatePassphrase
+			given := !slices.Contains([]string{
+				secrets.GitOpsToken, secrets.FluxAgeKey, secrets.StatePassphrase, secrets.InfisicalClientID, secrets.InfisicalClientSecret,
+			}, canary)
 			if hidden := !strings.Contains(hook.Redact("x "+line), line); hidden != given {
 				t.Errorf("%s is hidden: %v", canary, hidden)
 			}

@@ -35,6 +35,8 @@ func newCluster(t *testing.T, remote map[string]string) (*Cluster, *infisical.Se
 	}
 	sopstest.Write(t, filepath.Join(folder, "secrets.sops.yaml"), key.Recipient().String(), map[string]string{
 		secrets.StatePassphrase: "a passphrase that is long", secrets.InfisicalClientID: "client", secrets.InfisicalClientSecret: "canary",
+		secrets.InfisicalFluxClientID: "id-of-a-reader-f", secrets.InfisicalFluxClientSecret: "canary",
+		secrets.InfisicalWorkloadsClientID: "id-of-a-reader-w", secrets.InfisicalWorkloadsClientSecret: "canary",
 		secrets.ProxmoxAPIToken: "castle@pve!test=5f8a9c0e-0000-4000-8000-0123456789ab", secrets.AWSAccessKeyID: "key", secrets.AWSSecretAccessKey: "canary",
 	})
 	c := &Cluster{Folder: folder, Layers: layersFolder, State: t.TempDir(), AgeKey: key.String()}
@@ -43,8 +45,10 @@ func newCluster(t *testing.T, remote map[string]string) (*Cluster, *infisical.Se
 	}
 	at := &c.Description.Secrets.Infisical
 	server, err := infisical.Open("", infisical.Seed{Projects: []infisical.Project{{
-		ID: at.Project, Slug: at.Slug, Clients: []infisical.Client{{ID: "client", Secret: "canary"}},
-		Environments: map[string]map[string]map[string]string{at.Environment: {at.Path: remote}},
+		ID: at.Project, Slug: at.Slug, Clients: []infisical.Client{{ID: "client", Secret: "canary"},
+			{ID: "id-of-a-reader-f", Secret: "canary", Permissions: []infisical.Permission{infisical.Reading(at.Environment, at.FluxPath)}},
+			{ID: "id-of-a-reader-w", Secret: "canary", Permissions: []infisical.Permission{infisical.Reading(at.Environment, at.WorkloadsPath)}}},
+		Environments: map[string]map[string]map[string]string{at.Environment: {at.Path: {}, at.FluxPath: remote}},
 	}}}, profile.Profile{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,11 +70,16 @@ func TestAnEditorOfANamespaceGetsNothingOfAStore(t *testing.T) {
 	}
 	_, role, _ := strings.Cut(string(chart), "# Source: external-secrets/templates/rbac.yaml\n")
 	var rendered bytes.Buffer
-	if err := postrender.Run(t.Context(), "external-secrets", unreleased{}, strings.NewReader(role), &rendered); err != nil {
+	if err := postrender.Run(t.Context(), "external-secrets", unreleased{}, bytes.NewReader(chart), &rendered); err != nil {
 		t.Fatal(err)
 	}
+	documents := strings.Split(rendered.String(), "---\n")
+	installed := slices.IndexFunc(documents, func(document string) bool { return strings.Contains(document, `"kind":"ClusterRole"`) })
+	if role == "" || installed < 0 {
+		t.Fatalf("the chart has no ClusterRole:\n%s", rendered.String())
+	}
 	w.apply(namespaceEditors)
-	w.apply(rendered.String())
+	w.apply(documents[installed])
 	may := func(ctx context.Context, user, resource string) (bool, error) {
 		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "create", Group: "external-secrets.io", Resource: resource},

@@ -200,7 +200,7 @@ func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
 	if got := w.layerResult("engine"); got != "ok" {
 		t.Errorf("the layer engine ended %q", got)
 	}
-	store, secrets := w.event(ends("gate", "engine", "ClusterSecretStore infisical")), w.event(ends("gate", "gitops", "ExternalSecrets of Flux in flux-system"))
+	store, secrets := w.event(ends("gate", "engine", "ClusterSecretStore infisical-flux")), w.event(ends("gate", "gitops", "ExternalSecrets of Flux in flux-system"))
 	if source := w.event(starts("gate", "gitops", "GitRepository flux-system")); store.Time.IsZero() || secrets.Time.IsZero() || store.Time.After(secrets.Time) || secrets.Time.After(source.Time) {
 		t.Errorf("the store was ready at %s, Flux's secrets were there at %s, and its source was waited for from %s", store.Time, secrets.Time, source.Time)
 	}

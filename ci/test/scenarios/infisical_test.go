@@ -3,11 +3,14 @@
 package scenarios
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
@@ -96,4 +99,38 @@ func TestWhoMayNotKeepWhatOpensTheClusterMakesNone(t *testing.T) {
 	if w.infisical()["TALOS_SECRETS"] == "" {
 		t.Error("the PKI was not there")
 	}
+}
+
+// TestASandboxOfBeforeTheIdentitiesIsTakenOver: its world.yaml and SOPS file know one identity, and one folder holds everything.
+func TestASandboxOfBeforeTheIdentitiesIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "none", "0", without(networkingFolder, storageFolder)...)
+	seed, place := w.seed(), w.cluster.Secrets.Infisical
+	project := &seed.Infisical.Projects[0]
+	project.Clients = project.Clients[:1]
+	flux := project.Environments[place.Environment][place.FluxPath]
+	project.Environments[place.Environment] = map[string]map[string]string{place.Path: flux}
+	data, err := yaml.Marshal(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.live, "world.yaml"), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	values := w.sopsValues()
+	maps.DeleteFunc(values, func(name, _ string) bool {
+		return strings.HasPrefix(name, "INFISICAL_FLUX_") || strings.HasPrefix(name, "INFISICAL_WORKLOADS_")
+	})
+	w.writeSOPS("secrets.sops.yaml", values)
+	w.on()
+	tell.Fault(t, "Infisical has one folder for everything, and the cluster has one identity")
+
+	w.castle("create").succeeds()
+	w.kubernetes(w.unsealed("kubeconfig")).follows(w.head(), seedTag)
+	w.castle("create").succeeds()
+	rows, _ := w.doctor()
+	if found := rows["secrets identities"]; len(found) != 1 || found[0].Verdict != checks.OK {
+		t.Errorf("doctor says %+v", found)
+	}
+	w.leaksNothing()
 }

@@ -5,6 +5,7 @@ package scenarios
 import (
 	"encoding/pem"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,10 +45,9 @@ func (w *world) leaveInfisical() {
 	if w.cluster, err = description.Load(w.live); err != nil {
 		w.t.Fatal(err)
 	}
-	delete(values, secrets.InfisicalClientID)
-	delete(values, secrets.InfisicalClientSecret)
+	maps.DeleteFunc(values, func(name, _ string) bool { return strings.HasPrefix(name, "INFISICAL_") })
 	seed := w.seed()
-	for name, value := range seed.Infisical.Projects[0].Environments["prod"]["/clusters/sandbox"] {
+	for name, value := range seed.Infisical.Projects[0].Environments["prod"]["/clusters/sandbox/flux"] {
 		values[name] = value
 	}
 	ca, err := os.ReadFile(filepath.Join(w.dir(), "ca.pem"))
