@@ -127,8 +127,8 @@ var facts = strictyaml.Facts{
 
 	"secrets.sops":                    {Single: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as secrets.sops.yaml, or a list of names"},
 	"secrets.sops[]":                  {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},
-	"secrets.plan":                  {Single: true, Optional: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as plan.secrets.sops.yaml, or a list of names"},
-	"secrets.plan[]":                {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},
+	"secrets.plan":                    {Single: true, Optional: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as plan.secrets.sops.yaml, or a list of names"},
+	"secrets.plan[]":                  {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},
 	"secrets.infisical":               {Instead: NoInfisical},
 	"secrets.infisical.url":           {Form: urlForm, Hint: "write https://eu.infisical.com"},
 	"secrets.infisical.project":       {Form: regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)},
