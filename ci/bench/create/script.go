@@ -130,7 +130,8 @@ var looks = map[string][]look{
 		{"storage.k8s.io", "v1", "storageclasses", "", "", "", present},
 		{"apps", "v1", "daemonsets", "longhorn-system", "longhorn-manager", "", onAllNodes},
 	},
-	"gitops-store": {storesReady},
+	"gitops-tenancy": {{"", "v1", "namespaces", "", "", "", present}}, // a new cluster has nothing that could not go on
+	"gitops-store":   {storesReady},
 	"gitops-secrets": {
 		{"external-secrets.io", "v1", "externalsecrets", "flux-system", "", "", condition("Ready")},
 	},

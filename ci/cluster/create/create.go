@@ -178,7 +178,7 @@ func beside[T any](do func() (T, error)) (wait func() (T, error)) {
 	return wait
 }
 
-// reconcile refuses what would take machines away that are there, known to the state or not, and restarts those that have to be. Where there
+// reconcile refuses what would take machines away that are there, known to the state or not, or keep Flux from applying what it applies, and restarts those that have to be. Where there
 // are none it keeps what can be kept of their credentials.
 func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, there map[string]string,
 	plan func() (platform.Consequences, error), allowed []string) error {
@@ -188,6 +188,9 @@ func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, ac
 			return nil
 		}
 		return cluster.NotKept(record, keeperOf(cluster, record, access).ahead(ctx))
+	}
+	if err := cluster.FitsLockdown(ctx, access); err != nil {
+		return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
 	}
 	found, err := foresee(ctx, cluster, access, known, plan, allowed)
 	if err != nil {

@@ -60,6 +60,7 @@ func (k *checker) gitops() {
 		k.Mistake("gitops.branch", "%q is not the name of a branch, such as main", g.Branch)
 	}
 	k.inside("gitops.path", g.Path, "clusters/blue")
+	k.word("gitops.tenancy", g.Tenancy)
 }
 
 // inside checks a path that must stay below the folder it is relative to, and says whether it does.

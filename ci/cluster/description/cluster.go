@@ -266,7 +266,16 @@ type GitOps struct {
 	Branch string `json:"branch"`
 	// Folder of this cluster in the repository, such as clusters/blue.
 	Path string `json:"path"`
+	// multi keeps what a namespace's Flux objects do within that namespace and the rights of its service accounts (Flux's multi-tenancy
+	// lockdown). single lets whoever may create one of them do anything on the cluster, as flux bootstrap installs Flux.
+	Tenancy string `json:"tenancy"`
 }
+
+// How much a namespace's Flux objects may do.
+const (
+	TenancyMulti  = "multi"
+	TenancySingle = "single"
+)
 
 // Secrets names the sources; no value stands here.
 type Secrets struct {

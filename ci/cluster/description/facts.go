@@ -121,9 +121,10 @@ var facts = strictyaml.Facts{
 	"storage.dataPath":     {Form: regexp.MustCompile(`^/var/`), Default: LonghornFolder},
 	"storage.storageClass": {Form: label, Default: "longhorn"},
 
-	"gitops.url":    {Form: regexp.MustCompile(`^https://[^@]+$`)},
-	"gitops.branch": {Form: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`), Default: "main"},
-	"gitops.path":   {Form: regexp.MustCompile(`^[^/.]`), Hint: "write the cluster's folder in the repository, such as clusters/blue"},
+	"gitops.url":     {Form: regexp.MustCompile(`^https://[^@]+$`)},
+	"gitops.branch":  {Form: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`), Default: "main"},
+	"gitops.tenancy": {Words: []string{TenancyMulti, TenancySingle}, Default: TenancyMulti},
+	"gitops.path":    {Form: regexp.MustCompile(`^[^/.]`), Hint: "write the cluster's folder in the repository, such as clusters/blue"},
 
 	"secrets.sops":                    {Single: true, Nonempty: true, Distinct: true, Hint: "write the file's name, such as secrets.sops.yaml, or a list of names"},
 	"secrets.sops[]":                  {Form: regexp.MustCompile(`^[^/].*\.(yaml|yml|json)$`)},

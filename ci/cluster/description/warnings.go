@@ -26,6 +26,10 @@ func (c *Cluster) Warnings() []string {
 		warnings = append(warnings, "proxmox.insecure accepts the certificate of whoever answers in Proxmox's place, who then gets the API token and with it every machine; "+
 			"write ca: pve-root-ca.pem instead and copy /etc/pve/pve-root-ca.pem of a Proxmox node beside cluster.yaml, or write the certificate's fingerprint")
 	}
+	if c.GitOps.Tenancy == TenancySingle {
+		warnings = append(warnings, "gitops.tenancy single makes Flux's controllers cluster-admin, and with them whoever may create a Kustomization or a HelmRelease in any namespace; "+
+			"write multi, or remove it, when the repository fits it (check-gitops --lockdown)")
+	}
 	for _, known := range flaws {
 		if v := c.Talos.Version; semver.Compare(v, known.from) >= 0 && semver.Compare(v, known.before) < 0 {
 			fix := ", and make the template anew from that version's image"

@@ -21,6 +21,23 @@ func TestWhatRisksTheTokenIsWarnedOf(t *testing.T) {
 	}
 }
 
+func TestFluxIsLockedDownUnlessSomebodySaysOtherwise(t *testing.T) {
+	for line, want := range map[string]string{"": TenancyMulti, "\n  tenancy: multi": TenancyMulti, "\n  tenancy: single": TenancySingle} {
+		c, err := parse("cluster.yaml", "", []byte(strings.Replace(blueText(t), "  path: clusters/blue", "  path: clusters/blue"+line, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings := c.Warnings()
+		if c.GitOps.Tenancy != want || (want == TenancySingle) != (len(warnings) == 1 && strings.Contains(warnings[0], "cluster-admin")) {
+			t.Errorf("%q: %s, %q", line, c.GitOps.Tenancy, warnings)
+		}
+	}
+	_, err := parse("cluster.yaml", "", []byte(strings.Replace(blueText(t), "  path: clusters/blue", "  path: clusters/blue\n  tenancy: none", 1)))
+	if err == nil || !strings.Contains(err.Error(), "gitops.tenancy") {
+		t.Errorf("an unknown tenancy: %v", err)
+	}
+}
+
 func TestVersionsOfTalosWithAKnownFlawAreWarnedOf(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.12.4": "", "v1.13.0": "/var/lib/kubelet", "v1.13.2": "/var/lib/kubelet", "v1.13.3": "", "v1.13.7": "", "v1.13.8": "deadlock", TalosVersion: "", "v1.13.10": "",

@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,6 +38,7 @@ var gates = []struct {
 	{"networking-webhook", needKube, networkingWebhook},
 	{"networking", all(needKube, needCluster, needLoadBalancer), networking},
 	{"storage", all(needKube, needCluster, needStorage), storage},
+	{"gitops-tenancy", needKube, gitopsTenancy},
 	{"gitops-store", needKube, fluxStore},
 	{"gitops-secrets", needKube, gitopsSecrets},
 	{"gitops-notifications", needKube, gitopsNotifications},
@@ -136,6 +138,20 @@ func storage(e Env) []Condition {
 	}
 	return append(conditions, Condition{"a volume for a pod", volume{e.Kube, class},
 		"kubectl -n " + proofNamespace + " describe pods,persistentvolumeclaims; kubectl get volumeattachments; " + lookInto(ns)})
+}
+
+// gitopsTenancy: nothing that Flux applies fails by the flags that its controllers are about to get. No waiting mends it.
+func gitopsTenancy(e Env) []Condition {
+	look := func(ctx context.Context, _ func(string)) error {
+		problems, err := flux.AgainstLockdown(ctx, e.Kube)
+		if err != nil {
+			return err
+		}
+		return flux.LockdownRefused(problems)
+	}
+	return []Condition{
+		{"Flux's objects to fit the multi-tenancy lockdown", kube.WaitFunc(look), "kubectl get kustomizations,helmreleases,alerts,receivers -A"},
+	}
 }
 
 func gitopsSecrets(e Env) []Condition {

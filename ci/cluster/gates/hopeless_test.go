@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/test/kubetest"
 )
@@ -43,6 +44,20 @@ func TestAVersionThatIsNotServedEndsTheWait(t *testing.T) {
 	wrong := schema.GroupVersionResource{Group: "metallb.io", Version: "v1", Resource: "communities"}
 	hopeless(t, Condition{"community", connect(t, server).Objects(wrong, "metallb-system", kube.Present, "x"), ""},
 		"CRD communities.metallb.io serves v1beta1, not v1")
+}
+
+func TestWhatTheLockdownWouldBreakEndsTheWait(t *testing.T) {
+	server := kubetest.Start(t)
+	server.InstallCRDs("flux-kustomize", "kustomizations")
+	server.Put(kube.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kustomize-controller, namespace: flux-system},
+		spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: manager, image: "a:1"}]}}}}`)
+	server.Put(flux.Kustomizations, `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: web, namespace: team},
+		spec: {interval: 10m, path: ./web, prune: true, sourceRef: {kind: GitRepository, name: a}}}`)
+	conditions, err := Conditions("gitops-tenancy", Env{Kube: connect(t, server)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hopeless(t, conditions[0], "Kustomization team/web names no service account")
 }
 
 // hopeless wants a wait to end long before its time.

@@ -16,6 +16,7 @@ import (
 var (
 	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	bindings        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	policies        = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
 	roles           = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 )
 
@@ -62,10 +63,11 @@ func fluxCommandsFindIt(t *testing.T, server *kubetest.Server) {
 		want     []string
 	}{
 		{kube.Deployments, []string{"helm-controller", "kustomize-controller", "notification-controller", "source-controller"}},
-		{serviceAccounts, []string{"helm-controller", "kustomize-controller", "notification-controller", "source-controller"}},
+		{serviceAccounts, []string{"flux-reconciler", "helm-controller", "kustomize-controller", "notification-controller", "source-controller"}},
 		{kube.Services, []string{"notification-controller", "source-controller", "webhook-receiver"}},
-		{roles, []string{"crd-controller-flux-system", "flux-edit-flux-system", "flux-view-flux-system"}},
-		{bindings, []string{"cluster-reconciler-flux-system", "crd-controller-flux-system"}},
+		{roles, []string{"crd-controller-flux-system", "flux-edit-flux-system", "flux-impersonator-flux-system", "flux-view-flux-system"}},
+		{bindings, []string{"cluster-reconciler-flux-system", "crd-controller-flux-system", "flux-impersonator-flux-system", "flux-reconciler-flux-system"}},
+		{policies, []string{"allow-egress", "allow-scraping", "allow-webhooks"}},
 		{kube.Namespaces, []string{"flux-system"}},
 	} {
 		names, items := list(test.resource, instance)
@@ -95,6 +97,17 @@ func fluxCommandsFindIt(t *testing.T, server *kubetest.Server) {
 			t.Errorf("%s: %v", resource.Resource, names)
 		}
 		staysWhenFluxPrunes(t, items)
+	}
+	// What flux bootstrap had bound to the controllers is theirs no more.
+	_, bound := list(bindings, "")
+	for _, binding := range bound {
+		subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+		role, _, _ := unstructured.NestedString(binding.Object, "roleRef", "name")
+		for _, subject := range subjects {
+			if name := subject.(map[string]any)["name"]; role == "cluster-admin" && name == "kustomize-controller" {
+				t.Errorf("%s still makes %s cluster-admin", binding.GetName(), name)
+			}
+		}
 	}
 	_, all := list(flux.GitRepositories, "")
 	if branch, _, _ := unstructured.NestedString(all[0].Object, "spec", "ref", "branch"); branch == "old" {

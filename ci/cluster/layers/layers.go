@@ -50,7 +50,7 @@ var All = []Layer{
 	{Name: Storage, Folder: "5-storage", Needs: []string{Platform}, Gates: []string{"storage"},
 		chart: "longhorn", stand: "longhorn-sandbox", Release: Release{"longhorn-system", "longhorn"}},
 	{Name: GitOps, Folder: "6-gitops", Needs: []string{Platform}, Awaits: []string{Engine},
-		Gates: []string{"gitops-store", "gitops-secrets", "gitops-notifications", "gitops-controllers", "gitops"},
+		Gates: []string{"gitops-tenancy", "gitops-store", "gitops-secrets", "gitops-notifications", "gitops-controllers", "gitops"},
 		chart: "flux", Release: Release{"flux-system", "flux"}},
 }
 

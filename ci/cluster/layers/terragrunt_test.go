@@ -241,7 +241,7 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 		"engine":     {"layer start free adopt engine", "wait engine-webhook", "layer fail engine"},
 		"networking": {"layer start free networking", "wait networking-webhook", "wait networking", "layer end networking"},
 		"storage":    {"layer start free storage", "wait storage", "layer end storage"},
-		"gitops":     {"layer start free gitops", "wait --timeout=30m gitops-store", "wait gitops-notifications", "layer fail gitops"},
+		"gitops":     {"layer start free gitops", "wait gitops-tenancy", "wait --timeout=30m gitops-store", "wait gitops-notifications", "layer fail gitops"},
 	} {
 		if got := of(layer, calls); !slices.Equal(got, want) {
 			t.Errorf("hooks of %s: %v, want %v", layer, got, want)

@@ -107,6 +107,11 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	for _, layer := range unwanted {
 		made.Refused = append(made.Refused, layer.Refused(made.Cluster).Error())
 	}
+	if err := cluster.FitsLockdown(ctx, access); ctx.Err() != nil {
+		return nil, ctx.Err()
+	} else if err != nil {
+		made.Refused = append(made.Refused, strings.Split(err.Error(), "\n")...)
+	}
 	for _, layer := range layers.Of(cluster.Description) {
 		plan := LayerPlan{Layer: layer.Name}
 		if err := plan.fill(results[layer.Name], filepath.Join(folder, layer.Name+".json")); err != nil {

@@ -138,18 +138,25 @@ func Definitions(t testing.TB, project string, words ...string) []byte {
 	return all
 }
 
-// definitionFiles are a project's CRDs whose file names hold one of the words.
-func definitionFiles(t testing.TB, project string, words []string) []string {
+// Module is the folder of a project's Go module, at the version that its CRDs are installed in.
+func Module(t testing.TB, project string) string {
 	t.Helper()
 	source, known := modules[project]
 	if !known {
-		t.Fatalf("no CRDs of %q: there are %s", project, strings.Join(slices.Sorted(maps.Keys(modules)), ", "))
+		t.Fatalf("no module of %q: there are %s", project, strings.Join(slices.Sorted(maps.Keys(modules)), ", "))
 	}
 	folder, err := moduleFolder(source.module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(folder, source.folder, "*_*.yaml"))
+	return folder
+}
+
+// definitionFiles are a project's CRDs whose file names hold one of the words.
+func definitionFiles(t testing.TB, project string, words []string) []string {
+	t.Helper()
+	source := modules[project]
+	files, err := filepath.Glob(filepath.Join(Module(t, project), source.folder, "*_*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,16 @@ resource "kubectl_manifest" "namespace" {
   })
 }
 
+# What Flux applies already must be able to go on under the lockdown: before its controllers get their flags, this looks at each object.
+resource "terraform_data" "tenancy" {
+  count = var.cluster.gitops.tenancy == "multi" ? 1 : 0
+
+  provisioner "local-exec" {
+    interpreter = ["castle-cluster", "wait"]
+    command     = "gitops-tenancy"
+  }
+}
+
 # This layer runs beside the engine, since only Flux's secrets need that. The wait ends as soon as the engine fails; its own
 # end is later than any of the engine's.
 resource "terraform_data" "store" {
@@ -48,6 +58,9 @@ resource "terraform_data" "store" {
     interpreter = ["castle-cluster", "wait", "--timeout=30m"]
     command     = "gitops-store"
   }
+
+  # That has an answer at once.
+  depends_on = [terraform_data.tenancy]
 }
 
 resource "kubectl_manifest" "secret" {
@@ -98,7 +111,9 @@ resource "helm_release" "flux" {
   # What flux bootstrap or flux install have put there is taken over, not refused.
   take_ownership = true
 
-  depends_on = [kubectl_manifest.namespace]
+  values = [yamlencode({ multiTenancy = var.cluster.gitops.tenancy == "multi" })]
+
+  depends_on = [kubectl_manifest.namespace, terraform_data.tenancy]
 }
 
 # Each event of the other controllers is waited for, seconds where nobody takes it: the first ones come with the source.
@@ -150,6 +165,8 @@ resource "kubectl_manifest" "kustomization" {
       prune         = true
       # The layer's gate waits for every Kustomization at the source's revision, at once and not every five seconds.
       wait = false
+      # The chart's, which is cluster-admin. Others in this namespace have it without naming it.
+      serviceAccountName = "flux-reconciler"
       # The controllers go after this. What it applied has finalizers of theirs, such as further Kustomizations: gone
       # before it is, or their namespace would never be.
       deletionPolicy = "WaitForTermination"

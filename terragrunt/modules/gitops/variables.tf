@@ -2,9 +2,10 @@ variable "cluster" {
   description = "The cluster's description, as in cluster.yaml."
   type = object({
     gitops = object({
-      url    = string
-      branch = string
-      path   = string
+      url     = string
+      branch  = string
+      path    = string
+      tenancy = string
     })
     secrets = object({ infisical = any })
   })

@@ -11,3 +11,14 @@ with the repository's Kustomization, which they are there to remove. */ -}}
 {{- define "flux.annotations" -}}
 kustomize.toolkit.fluxcd.io/prune: disabled
 {{- end -}}
+
+{{- /* The controllers that apply something, as subjects of a binding. */ -}}
+{{- define "flux.appliers" -}}
+{{- range $name, $controller := .Values.controllers }}
+{{- if $controller.applies }}
+- kind: ServiceAccount
+  name: {{ $name }}
+  namespace: {{ $.Release.Namespace }}
+{{- end }}
+{{- end }}
+{{- end -}}
