@@ -54,6 +54,10 @@ func (m *Castle) GitopsRepo(
 	// OWNER/REPOSITORY. Default: the owner of gitops.url.
 	// +optional
 	owner string,
+	// The organization's runner group that they join, whose settings say which
+	// repositories may use them. Default: GitHub's group Default.
+	// +optional
+	runnerGroup string,
 	// The bucket of etcd's backups. Default: that of the states.
 	// +optional
 	backupBucket string,
@@ -92,7 +96,7 @@ func (m *Castle) GitopsRepo(
 	}
 	blogImage, blogPort = c.blog(ctx, blogImage, blogPort)
 	container, args, err := d.gitopsRepo(
-		repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost, blogPort, ingressAddress, gitProvider, alertType, owner,
+		repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost, blogPort, ingressAddress, gitProvider, alertType, owner, runnerGroup,
 			backupBucket, backupEndpoint, backupRegion, chartMirror), ageRecipient, without, with)
 	if err != nil {
 		return nil, err
@@ -148,6 +152,10 @@ func (m *Castle) GitopsRepoPush(
 	// OWNER/REPOSITORY. Default: the owner of gitops.url.
 	// +optional
 	owner string,
+	// The organization's runner group that they join, whose settings say which
+	// repositories may use them. Default: GitHub's group Default.
+	// +optional
+	runnerGroup string,
 	// The bucket of etcd's backups. Default: that of the states.
 	// +optional
 	backupBucket string,
@@ -208,7 +216,7 @@ func (m *Castle) GitopsRepoPush(
 	}
 	blogImage, blogPort = c.blog(ctx, blogImage, blogPort)
 	container, args, err := d.gitopsRepo(
-		repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost, blogPort, ingressAddress, gitProvider, alertType, owner,
+		repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost, blogPort, ingressAddress, gitProvider, alertType, owner, runnerGroup,
 			backupBucket, backupEndpoint, backupRegion, chartMirror), ageRecipient, without, with)
 	if err != nil {
 		return "", err
@@ -263,12 +271,13 @@ func (c *Cluster) blog(ctx context.Context, image string, port int) (string, int
 }
 
 // repositoryFlags are those of castle-gitops for what both functions take.
-func repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost string, blogPort int, ingressAddress, gitProvider, alertType, owner,
+func repositoryFlags(domain, acmeEmail, acmeIssuer, blogImage, blogHost string, blogPort int, ingressAddress, gitProvider, alertType, owner, runnerGroup,
 	backupBucket, backupEndpoint, backupRegion, chartMirror string) []string {
 	flags := given(
 		flag{"domain", domain}, flag{"acme-email", acmeEmail}, flag{"acme-issuer", acmeIssuer},
 		flag{"blog-image", blogImage}, flag{"blog-host", blogHost},
 		flag{"ingress-address", ingressAddress}, flag{"git-provider", gitProvider}, flag{"alert-type", alertType}, flag{"owner", owner},
+		flag{"runner-group", runnerGroup},
 		flag{"backup-bucket", backupBucket}, flag{"backup-endpoint", backupEndpoint}, flag{"backup-region", backupRegion},
 		flag{"chart-mirror", chartMirror},
 	)

@@ -47,6 +47,7 @@ func newRepoCommand() *cobra.Command {
 	flags.StringVar(&f.request.IngressAddress, "ingress-address", "", "Traefik's address (default: the last of the load balancer's first range)")
 	flags.StringVar(&f.request.GitProvider, "git-provider", "", "whose webhook calls Flux: github, gitlab, gitea, bitbucket or generic (default: by the host of gitops.url)")
 	flags.StringVar(&f.request.AlertType, "alert-type", "generic", "whom Flux tells of failures: generic, slack, discord, msteams, rocket or googlechat")
+	flags.StringVar(&f.request.RunnerGroup, "runner-group", "", "the organization's runner group that the runners join (default: GitHub's own, Default)")
 	flags.StringVar(&f.request.Owner, "owner", "", "whose jobs the runners of GitHub Actions take (default: the owner of gitops.url)")
 	flags.StringVar(&f.request.BackupBucket, "backup-bucket", "", "the bucket of etcd's backups (default: that of the states)")
 	flags.StringVar(&f.request.BackupEndpoint, "backup-endpoint", "", "the address of that bucket's store")

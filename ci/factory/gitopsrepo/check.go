@@ -20,6 +20,7 @@ var (
 	hostForm       = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$`)
 	imageForm      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$`)
 	ownerForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(/[A-Za-z0-9._-]+)?$`)
+	groupForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,127}$`)
 	bucketForm     = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	regionForm     = regexp.MustCompile(`^[a-z0-9-]+$`)
 	gitProviders   = []string{"github", "gitlab", "gitea", "bitbucket", "generic"}
@@ -165,6 +166,13 @@ func (c *checker) hostOfGit() {
 	}
 	if c.Owner != "" && !ownerForm.MatchString(c.Owner) {
 		c.mistake("owner", shown(c.Owner)+" is no owner; write an organization of GitHub, or OWNER/REPOSITORY")
+	}
+	switch {
+	case c.RunnerGroup == "":
+	case !groupForm.MatchString(c.RunnerGroup):
+		c.mistake("runner-group", shown(c.RunnerGroup)+" is no runner group; write its name as the organization's settings show it")
+	case strings.Contains(c.Owner, "/"):
+		c.mistake("runner-group", "the runners are those of the repository "+c.Owner+", and only an organization has groups; leave it out, or give the organization as --owner")
 	}
 	if c.parts[ActionsRunners] && c.Owner == "" && c.cluster != nil && providerOf(c.cluster.GitOps.URL) != "github" {
 		c.mistake("owner", "is missing: gitops.url is not on github.com; give the organization or OWNER/REPOSITORY whose jobs the runners take")

@@ -29,6 +29,7 @@ func (r Request) command(cluster string) string {
 		add("alert-type", r.AlertType)
 	}
 	add("owner", r.Owner)
+	add("runner-group", r.RunnerGroup)
 	add("backup-bucket", r.BackupBucket)
 	add("backup-endpoint", r.BackupEndpoint)
 	add("backup-region", r.BackupRegion)

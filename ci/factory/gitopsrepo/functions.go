@@ -56,10 +56,15 @@ func (m *model) functions(folder string) template.FuncMap {
 			}
 			return "\n  dependsOn:" + strings.Join(there, ""), nil
 		},
-		"source": func(name, namespace string) (string, error) { return m.ofChart("source.yaml", name, name, namespace) },
-		"release": func(release, name, namespace string) (string, error) {
-			return m.ofChart("release.yaml", release, name, namespace)
+		"source": func(name string) (string, error) { return m.ofChart("source.yaml", chart{Name: name}) },
+		// release installs a chart into a namespace, as a service account of Flux's namespace.
+		"release": func(release, name, namespace, account string) (string, error) {
+			return m.ofChart("release.yaml", chart{Name: name, Release: release, Namespace: namespace, Account: account})
 		},
+		// installer is the service account that installs charts into a namespace, and has its name.
+		"installer": func(namespace string) (string, error) { return m.partial("installer.yaml", namespace) },
+		// solver lets the solver of a certificate's challenge be reached in a namespace.
+		"solver":     func(namespace string) (string, error) { return m.partial("solver.yaml", namespace) },
 		"image":      func(name string) (string, error) { return m.pins.image(name, m.Talos) },
 		"repository": func(name string) string { return m.pins.Images[name].Repository },
 		"artifact": func(name string) (string, error) {
@@ -96,12 +101,12 @@ func (m *model) holds(folder string) bool {
 	return found
 }
 
-func (m *model) ofChart(partial, release, name, namespace string) (string, error) {
-	c, err := m.pins.chart(name, m.mirror)
+func (m *model) ofChart(partial string, of chart) (string, error) {
+	c, err := m.pins.chart(of.Name, m.mirror)
 	if err != nil {
 		return "", err
 	}
-	c.Release, c.Namespace = release, namespace
+	c.Release, c.Namespace, c.Account = of.Release, of.Namespace, of.Account
 	return m.partial(partial, c)
 }
 

@@ -30,8 +30,7 @@ type model struct {
 	IngressAddress                          string
 	AlertType, ReceiverType                 string
 	ReceiverEvents                          []string
-	ReleaseNamespaces                       []string
-	Owner                                   string
+	Owner, RunnerGroup                      string
 	BackupRepository, BackupRegion          string
 	Recipients                              string
 	Command                                 string
@@ -66,8 +65,8 @@ func newModel(c *description.Cluster, r Request) (*model, error) {
 		BlogPort: cmp.Or(r.BlogPort, defaultPort), Published: tag != "",
 		IngressAddress: ingressAddress(c, r),
 		AlertType:      cmp.Or(r.AlertType, defaultAlerts),
-		Owner:          cmp.Or(r.Owner, ownerOf(c.GitOps.URL)),
-		Recipients:     strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
+		Owner:          cmp.Or(r.Owner, ownerOf(c.GitOps.URL)), RunnerGroup: r.RunnerGroup,
+		Recipients: strings.Join(keys, ","), BackupRepository: resticRepository(bucket, endpoint, region, c.Name), BackupRegion: region,
 		Command: r.command(c.Name),
 
 		parts: selected(r.With, r.Without), pins: pins, mirror: r.ChartMirror,
@@ -81,14 +80,6 @@ func newModel(c *description.Cluster, r Request) (*model, error) {
 		m.ReceiverType, m.ReceiverEvents = "bitbucket", []string{"repo:refs_changed"}
 	default:
 		m.ReceiverType = "generic"
-	}
-	for _, n := range []struct{ part, namespace string }{
-		{Traefik, "traefik"}, {CertManager, "cert-manager"}, {Monitoring, "monitoring"}, {Dagger, "dagger"},
-		{ActionsRunners, "actions-runner-controller"}, {ActionsRunners, "actions-runners"},
-	} {
-		if m.parts[n.part] {
-			m.ReleaseNamespaces = append(m.ReleaseNamespaces, n.namespace)
-		}
 	}
 	return m, nil
 }

@@ -24,6 +24,7 @@ type Options struct {
 	GitProvider    string // whose webhook calls Flux; "" is by the host of gitops.url
 	AlertType      string // whom Flux tells; "" is generic
 	Owner          string // of the runners: an organization or OWNER/REPOSITORY; "" is that of gitops.url
+	RunnerGroup    string // of an organization, whose settings say which repositories may use it; "" is GitHub's default
 
 	BackupBucket, BackupEndpoint, BackupRegion string // of the backups; "" is the store of the states
 

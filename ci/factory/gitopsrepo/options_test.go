@@ -42,6 +42,8 @@ func wrong(t *testing.T) map[string]Request {
 		"another host of Git":              with(func(r *Request) { r.GitProvider = "githb" }),
 		"another place for alerts":         with(func(r *Request) { r.AlertType = "mail" }),
 		"an owner with a scheme":           with(func(r *Request) { r.Owner = "https://github.com/me" }),
+		"a group of a repository":          with(func(r *Request) { r.With, r.Owner, r.RunnerGroup = []string{ActionsRunners}, "me/blog", "cluster" }),
+		"a group that is none":             with(func(r *Request) { r.With, r.RunnerGroup = []string{ActionsRunners}, "{{ x }}" }),
 		"runners without GitHub":           with(func(r *Request) { r.With = []string{ActionsRunners} }, "https://github.com/", "https://git.example.org/"),
 		"no store":                         with(func(*Request) {}, local...),
 		"a store without an address":       with(func(r *Request) { r.BackupBucket = "backups" }, local...),

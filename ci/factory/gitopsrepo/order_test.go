@@ -42,6 +42,9 @@ func TestWhatComesFirstIsThere(t *testing.T) {
 					}
 				}
 				namespace := object.GetNamespace()
+				if target := field(object, "spec", "targetNamespace"); target != "" {
+					namespace = target
+				}
 				if namespace != "" && namespace != "flux-system" && name != "namespaces" && (!before["namespaces"] || b.find("Namespace", "", namespace) == nil) {
 					t.Errorf("Kustomization %s puts %s %s into %s, which may not be there", name, object.GetKind(), object.GetName(), namespace)
 				}

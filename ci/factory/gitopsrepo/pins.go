@@ -32,9 +32,9 @@ func readPins() (pins, error) {
 
 // chart is one chart as a source and a release name it.
 type chart struct {
-	Name, Version, URL string
-	OCI                bool
-	Namespace, Release string
+	Name, Version, URL          string
+	OCI                         bool
+	Release, Namespace, Account string // of a release
 }
 
 const ociScheme = "oci://"

@@ -82,12 +82,9 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 		t.Errorf("%d Kustomizations, %v", len(list.Items), err)
 	}
 	// What nothing waits for comes all the same.
-	for _, release := range []struct{ namespace, name string }{
-		{"traefik", "traefik"}, {"cert-manager", "cert-manager"},
-		{"monitoring", "prometheus"}, {"monitoring", "grafana"}, {"dagger", "dagger"},
-	} {
-		w.until(2*time.Minute, "HelmRelease "+release.name, func() (string, bool) {
-			return ready(k.get(flux.HelmReleases, release.namespace, release.name))
+	for _, release := range []string{"traefik", "cert-manager", "prometheus", "grafana", "dagger"} {
+		w.until(2*time.Minute, "HelmRelease "+release, func() (string, bool) {
+			return ready(k.get(flux.HelmReleases, flux.Namespace, release))
 		})
 	}
 	service := k.get(schema.GroupVersionResource{Version: "v1", Resource: "services"}, "traefik", "traefik")
@@ -150,7 +147,7 @@ stringData:
 	k.reconcile()
 	w.until(2*time.Minute, "the pull secret is there and the engine is gone", func() (string, bool) {
 		_, missing := k.typed.CoreV1().Secrets("blog").Get(t.Context(), "registry", metav1.GetOptions{})
-		_, there := k.dynamic.Resource(flux.HelmReleases).Namespace("dagger").Get(t.Context(), "dagger", metav1.GetOptions{})
+		_, there := k.dynamic.Resource(flux.HelmReleases).Namespace(flux.Namespace).Get(t.Context(), "dagger", metav1.GetOptions{})
 		return fmt.Sprintf("secret: %v, release: %v", missing, there), missing == nil && apierrors.IsNotFound(there)
 	})
 	if pull := k.pullSecret(); pull["ghcr.io"] != [3]string{"robot", "secret", "cm9ib3Q6c2VjcmV0"} {
