@@ -31,6 +31,10 @@ func (m *Castle) CheckGitops(
 	// such as a cluster's own (kubectl get crds -o yaml).
 	// +optional
 	crds *dagger.Directory,
+	// Flux runs with its multi-tenancy lockdown, as castle installs it: name what
+	// fails then, also where nothing in the repository says so.
+	// +optional
+	lockdown bool,
 	// What to leave out: a rule (chart-range), or a rule and a pattern for the
 	// cause or the file as the report shows them (plain-secret:test/*).
 	// +optional
@@ -62,7 +66,7 @@ func (m *Castle) CheckGitops(
 	format Format,
 ) (_ string, err error) {
 	defer ended("check-gitops", format, &err)
-	container, args, err := m.gitopsCheck(source, path, crds, ignore)
+	container, args, err := m.gitopsCheck(source, path, crds, lockdown, ignore)
 	if err != nil {
 		return "", err
 	}
@@ -111,11 +115,15 @@ func (m *Castle) GitopsBaseline(
 	// A folder with definitions, as for check-gitops.
 	// +optional
 	crds *dagger.Directory,
+	// Flux runs with its multi-tenancy lockdown, as castle installs it: name what
+	// fails then, also where nothing in the repository says so.
+	// +optional
+	lockdown bool,
 	// What to leave out, as for check-gitops.
 	// +optional
 	ignore []string,
 ) (*dagger.File, error) {
-	container, args, err := m.gitopsCheck(source, path, crds, ignore)
+	container, args, err := m.gitopsCheck(source, path, crds, lockdown, ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +133,16 @@ func (m *Castle) GitopsBaseline(
 
 // gitopsCheck is the container with the repository, and the command that checks
 // it.
-func (m *Castle) gitopsCheck(source *dagger.Directory, path string, crds *dagger.Directory, ignore []string) (*dagger.Container, []string, error) {
+func (m *Castle) gitopsCheck(source *dagger.Directory, path string, crds *dagger.Directory, lockdown bool, ignore []string) (*dagger.Container, []string, error) {
 	container, err := m.container(gitopsProgram)
 	if err != nil {
 		return nil, nil, err
 	}
 	container = container.WithMountedDirectory("/repository", source)
 	args := []string{gitopsProgram, "check", "--repository=/repository", "--path=" + path}
+	if lockdown {
+		args = append(args, "--lockdown")
+	}
 	if crds != nil {
 		container = container.WithMountedDirectory("/crds", crds)
 		args = append(args, "--crds=/crds")

@@ -47,6 +47,7 @@ func newCheckCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&options.Dir, "repository", ".", "the repository's folder")
 	flags.StringVar(&options.Path, "path", "", "a folder in it, such as clusters/production: only the Kustomizations there are begun with")
+	flags.BoolVar(&options.Lockdown, "lockdown", false, "Flux runs with its multi-tenancy lockdown, as castle installs it: name what fails then")
 	flags.StringArrayVar(&options.CRDs, "crds", nil, "a folder with CustomResourceDefinitions that the repository does not have")
 	flags.StringArrayVar(&options.Ignore, "ignore", nil,
 		"what to leave out: RULE, or RULE:PATTERN where the pattern (with * and ?) matches a cause or a file of the report")

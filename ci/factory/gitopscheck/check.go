@@ -24,6 +24,8 @@ type Options struct {
 	Ignore []string
 	// Baseline are findings that are known: only what it does not hold is reported.
 	Baseline findings.Baseline
+	// Lockdown says that Flux runs with its multi-tenancy lockdown, which the repository may not show.
+	Lockdown bool
 	// Cluster is asked what it would say to the objects. Nil: none is.
 	Cluster Cluster
 }
@@ -50,7 +52,7 @@ func Check(ctx context.Context, options Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	c := &check{ctx: ctx, repository: repository, schemas: known, cluster: options.Cluster, notes: map[string]bool{}}
+	c := &check{ctx: ctx, repository: repository, schemas: known, cluster: options.Cluster, lockdownAsked: options.Lockdown, notes: map[string]bool{}}
 	if err := c.learn(options.CRDs); err != nil {
 		return Report{}, err
 	}
@@ -71,9 +73,12 @@ type check struct {
 	repository *fluxtree.Repository
 	schemas    *schemas.Set
 	cluster    Cluster
-	found      []findings.Finding
-	notes      map[string]bool
-	unchecked  map[string]int // kinds without a schema, with the number of their objects
+
+	lockdownAsked bool
+
+	found     []findings.Finding
+	notes     map[string]bool
+	unchecked map[string]int // kinds without a schema, with the number of their objects
 }
 
 // learn takes the definitions of the repository and of further folders.

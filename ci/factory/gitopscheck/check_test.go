@@ -145,6 +145,20 @@ func TestAReportIsReadInEveryFormat(t *testing.T) {
 	renderingtest.MustRead(t, "report", run(t, Options{Dir: dir, Ignore: []string{"wrong-port:apps/traefik.yaml"}}))
 }
 
+func TestALockdownThatNothingShowsIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	filetest.All(t, dir, map[string]string{
+		"clusters/home/apps.yaml": strings.Replace(apps, "namespace: flux-system", "namespace: team", 1),
+		"apps/settings.yaml":      fmt.Sprintf(settings, "settings", "hello"),
+	})
+	if report := run(t, Options{Dir: dir}); lines(report) != "" || !slices.ContainsFunc(report.Notes, func(note string) bool { return strings.Contains(note, "--lockdown names them") }) {
+		t.Errorf("found %s, noted %q", lines(report), report.Notes)
+	}
+	if got := lines(run(t, Options{Dir: dir, Lockdown: true})); !strings.Contains(got, "lockdown: Kustomization team/apps names no service account") {
+		t.Errorf("found %s", got)
+	}
+}
+
 func TestNothingToCheckIsNoFinding(t *testing.T) {
 	report := run(t, Options{Dir: t.TempDir()})
 	if report.Text() != nothing || report.Markdown() != nothing || report.Errors != 0 {

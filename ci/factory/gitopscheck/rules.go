@@ -19,6 +19,7 @@ const (
 	ruleDependsMissing = "depends-missing"
 	ruleDryRun         = "dry-run"
 	ruleHeavyGate      = "heavy-gate"
+	ruleLockdown       = "lockdown"
 	ruleImageTag       = "image-tag"
 	ruleNamespace      = "namespace"
 	ruleOverlay        = "overlay"
@@ -72,6 +73,9 @@ var rules = []Rule{
 	{ruleWrongPort, findings.Error, "a route ends nowhere: the Service, its port, the pods or their port are not there", "follow the way from route to container, and make names and ports agree", (*check).routes},
 	{ruleHeavyGate, findings.Warning, "a heavy chart is in a Kustomization that others wait for", "give the chart a Kustomization of its own that nothing waits for", (*check).gates},
 	{ruleNamespace, findings.Warning, "objects are in a namespace that nothing makes", "add the Namespace, or write its right name", (*check).namespaces},
+
+	{ruleLockdown, findings.Error, "an object needs what Flux refuses under its multi-tenancy lockdown: a reference to another namespace, a base at another host, rights without a service account; found with `--lockdown`, or where an object names `flux-reconciler` or a FluxInstance is multitenant",
+		"keep references in the namespace, name a service account, copy the base", (*check).lockdown},
 
 	{ruleDryRun, findings.Error, "the API server of the given cluster refuses the object", "see the message", (*check).dryRun},
 }
