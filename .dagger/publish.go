@@ -28,8 +28,8 @@ const (
 // What is published, and where, stands in the castle.yaml of the source; a flag
 // goes before it. A working tree that is not clean is refused, and its files are
 // listed. What was made from the same commit, images, castle and options is the
-// same image: publishing it again changes nothing. A tag that was made from
-// anything else is never overwritten; with --rebuild the image gets a tag beside
+// same image: publishing it again changes nothing. Any other image under the tag
+// is never overwritten, nor rolled out; with --rebuild this one gets a tag beside
 // it. The manifest is committed only after the
 // registry has confirmed the digest, and with --sign after it has the signature:
 // `dagger call verify-blog` looks at both.
@@ -154,8 +154,8 @@ func (m *Castle) PublishBlog(
 	// Build and compare, but push nothing.
 	// +optional
 	dryRun bool,
-	// Publish the commit again where it was published from other inputs, such as
-	// an older base image: with -r2 behind the tag, or the next number that the
+	// Publish the commit again where its tag is another image, such as one on an
+	// older base: with -r2 behind the tag, or the next number that the
 	// registry does not have.
 	// +optional
 	rebuild bool,

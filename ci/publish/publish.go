@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/publish/imagepush"
 	"tazlab.net/castle/ci/publish/imagesbom"
 	"tazlab.net/castle/ci/publish/imagesign"
+	"tazlab.net/castle/ci/publish/manifest"
 	"tazlab.net/castle/ci/publish/pullrequest"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
@@ -129,11 +130,28 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 
 // push pushes the image, or in a dry run says what a push would find.
 func (o Options) push(ctx context.Context, reference string) (imagepush.Result, error) {
-	options := imagepush.Options{Access: o.Registry, Reference: reference, Layout: o.Layout, Rebuild: o.Rebuild}
+	options := imagepush.Options{
+		Access: o.Registry, Reference: reference, Layout: o.Layout, Rebuild: o.Rebuild, Known: o.known,
+	}
 	if o.DryRun {
 		return imagepush.Compare(ctx, options)
 	}
 	return imagepush.Push(ctx, options)
+}
+
+// known tells whether an image is this commit's by more than the registry's word: by a signature of the key, or by a
+// commit of the GitOps repository, which decides what runs anyway.
+func (o Options) known(ctx context.Context, tag, digest string) (bool, error) {
+	if o.Signer != nil {
+		image := imagesign.Image{Registry: o.Registry, Repository: o.Image, Digest: digest}
+		if err := imagesign.Verify(ctx, image, o.Signer.Verifier()); !errors.As(err, new(*imagesign.UnverifiedError)) {
+			return err == nil, err
+		}
+	}
+	update := o.Update
+	update.Selector.Image, update.Tag = o.Image, tag
+	return gitops.Recorded(ctx, o.Repository, update.Path, update.Selector, o.PullRequest.Branch(update),
+		manifest.Reference{Tag: tag, Digest: digest})
 }
 
 // maySign fails where the registry has another image under the tag than this call has built, and the key has not signed it: that it was made from the

@@ -322,6 +322,65 @@ func TestACommitIsPublishedAgainOnANewerBase(t *testing.T) {
 	}
 }
 
+// Whoever has the registry's password knows each commit's tag before it is published, and what its annotation will
+// say.
+func TestAnImageThatSomebodyPushedFirstIsNotPublished(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*publish.Options){
+		"by its tag":       func(*publish.Options) {},
+		"by its digest":    func(o *publish.Options) { o.Update.PinDigest = true },
+		"to a branch":      func(o *publish.Options) { o.Update.PushBranch = "proposed" },
+		"in a dry run":     func(o *publish.Options) { o.DryRun = true },
+		"with a signature": func(o *publish.Options) { o.Signer = publishtest.Keys().Signer },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell.Fault(t, "an image with the annotation of a commit that is published later, %s", name)
+			w := publishtest.New(t)
+			built, forged := madeFrom(t, "nginx"), madeFrom(t, "nginx")
+			w.Overwrite(t, "blog-1a2b3c4", forged)
+			o := w.Options(t, "1a2b3c4", built)
+			change(&o)
+			w.MustStay(t, func() {
+				_, err := publish.Run(t.Context(), o)
+				tell.Observation(t, 0, "%v", err)
+				publishtest.MustSay(t, err, "the manifest is untouched", "--rebuild",
+					publishtest.DigestOf(t, forged), publishtest.DigestOf(t, built))
+			})
+			o.Rebuild = true
+			result := publishtest.MustRun(t, o)
+			if result.Image.Tag != "blog-1a2b3c4-r2" || result.Image.Digest != publishtest.DigestOf(t, built) {
+				t.Errorf("%+v", result.Image)
+			}
+		})
+	}
+}
+
+// A site that shows the time has other bytes in each build. Its commit is published once all the same, since the
+// GitOps repository knows the first one.
+func TestAnotherBuildOfACommitThatIsPublishedOrProposedIsThatImage(t *testing.T) {
+	t.Parallel()
+	for _, branch := range []string{"", "proposed"} {
+		w := publishtest.New(t)
+		first := madeFrom(t, "nginx")
+		for _, image := range []v1.Image{first, madeFrom(t, "nginx")} {
+			o := w.Options(t, "1a2b3c4", image)
+			o.Update.PushBranch = branch
+			if result := publishtest.MustRun(t, o); result.Image.Digest != publishtest.DigestOf(t, first) {
+				t.Errorf("%q: %+v", branch, result.Image)
+			}
+		}
+		// What the registry has in its place later is not what was published.
+		w.Overwrite(t, "blog-1a2b3c4", madeFrom(t, "nginx"))
+		o := w.Options(t, "1a2b3c4", madeFrom(t, "nginx"))
+		o.Update.PushBranch = branch
+		w.MustStay(t, func() {
+			_, err := publish.Run(t.Context(), o)
+			publishtest.MustSay(t, err, "the manifest is untouched", "neither the GitOps repository nor a signature")
+		})
+	}
+}
+
 func TestTheTagLatestIsNeverPublished(t *testing.T) {
 	t.Parallel()
 	w := publishtest.New(t)

@@ -75,7 +75,8 @@ func newPublishCommand() *cobra.Command {
 	flags.StringVar(&headersFile, "headers-report", "", "the image's headers, for the report")
 	flags.StringVar(&warningsFile, "warnings", "", "the build's warnings, for the report")
 	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
-	flags.BoolVar(&options.Rebuild, "rebuild", false, "where the tag was made from other inputs, push the next one of its rebuilds: -r2, -r3 and so on behind it")
+	flags.BoolVar(&options.Rebuild, "rebuild", false,
+		"where the tag is another image, push the next one of its rebuilds: -r2, -r3 and so on behind it")
 	addRegistryFlags(command, &options.Registry)
 	addSignFlags(command, &sign, &options.SBOM)
 	flags.StringVar(&options.Site, "site", "", "the site's folder, for what the SBOM says of its Hugo modules and npm packages")

@@ -50,6 +50,10 @@ func message(request UpdateRequest, change manifest.Change) string {
 			subject = "Roll back to " + image.String()
 		}
 	}
+	digest := request.Digest
+	if request.Unrecorded {
+		digest = ""
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n\nWas %s.\n\n", subject, change.Old)
 	if request.Because != "" {
@@ -59,7 +63,7 @@ func message(request UpdateRequest, change manifest.Change) string {
 	for _, trailer := range []struct{ key, value string }{
 		{trailerCommit, request.SourceCommit},
 		{trailerRepository, redact.URL(request.SourceRepository)},
-		{trailerDigest, request.Digest},
+		{trailerDigest, digest},
 	} {
 		if trailer.value != "" {
 			fmt.Fprintf(&text, "%s: %s\n", trailer.key, trailer.value)

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +113,46 @@ func (w *workspace) named(ctx context.Context, selector manifest.Selector) (Entr
 	}
 	return Entry{New: now}, nil
 }
+
+// Recorded tells whether a commit that put a tag into the manifest says which digest it meant, and that is this one:
+// a commit of the branch, or of the one that proposes the change, which need not be there and may be "".
+func Recorded(
+	ctx context.Context, repository Repository, path string, selector manifest.Selector, proposed string,
+	image manifest.Reference,
+) (bool, error) {
+	w, err := openWorkspace(ctx, repository, path)
+	if err != nil {
+		return false, err
+	}
+	recorded, err := w.recorded(ctx, w.repository.Branch, selector, image)
+	if err == nil && !recorded && proposed != "" {
+		var exists bool
+		if exists, err = w.hasBranch(ctx, proposed); exists {
+			recorded, err = w.recorded(ctx, proposed, selector, image)
+		}
+	}
+	if err != nil {
+		err = w.fail("history", err)
+	}
+	return recorded, errors.Join(err, w.Close())
+}
+
+func (w *workspace) recorded(
+	ctx context.Context, branch string, selector manifest.Selector, image manifest.Reference,
+) (bool, error) {
+	tip, err := w.fetchHistory(ctx, branch)
+	if err != nil {
+		return false, err
+	}
+	entries, err := w.entries(ctx, tip, selector, 0, w.fetchBlobs)
+	return slices.ContainsFunc(entries, func(e Entry) bool {
+		return e.New.Tag == image.Tag && image.Digest != "" && e.Recorded() == image.Digest
+	}), err
+}
+
+// Recorded is the digest that an entry's commit meant: by its trailer, else by the reference; empty where neither
+// tells.
+func (e Entry) Recorded() string { return cmp.Or(e.Digest, e.New.Digest) }
 
 // sourceInTag is the commit at the end of a tag, as in blog-1a2b3c4, and the number of its rebuild, as in blog-1a2b3c4-r2.
 var sourceInTag = regexp.MustCompile(`(?:^|[^0-9a-z])([0-9a-f]{7,64})(?:-r([1-9][0-9]*))?$`)

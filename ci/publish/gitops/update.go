@@ -31,6 +31,8 @@ type UpdateRequest struct {
 	// Digest of the image, as the registry confirmed it ("sha256:…"). Required except in a dry run, since a manifest never
 	// points at an image that is not there. The commit's trailer records it.
 	Digest string
+	// Unrecorded keeps Digest out of the trailer: nothing tells that it is the image that is meant.
+	Unrecorded bool
 	// PinDigest also writes the digest into the reference.
 	PinDigest bool
 

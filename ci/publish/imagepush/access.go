@@ -50,6 +50,7 @@ type session struct {
 	pusher     *remote.Pusher
 	redactor   *redact.Redactor
 	done       func() // drops idle connections
+	known      Known  // nil: nobody is asked
 
 	mu       sync.Mutex
 	attempts int // the most that one step took

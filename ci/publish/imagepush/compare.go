@@ -11,8 +11,8 @@ import (
 	"tazlab.net/castle/ci/publish/siteimage/ocilayout"
 )
 
-// compare reports whether the tag is the artifact already, and the digest that it has then: the artifact's own, or that of an
-// image which was made from the same inputs. Anything else under the tag is a *TagConflictError.
+// compare reports whether the tag is the artifact already, and the digest that it has then: the artifact's own, or
+// that of an image which counts as the same (see same). Anything else under the tag is a *TagConflictError.
 func (s *session) compare(ctx context.Context, tag name.Tag, artifact ocilayout.Artifact) (have v1.Hash, there bool, err error) {
 	have, err = s.resolve(ctx, tag)
 	var missing *NotFoundError
@@ -46,7 +46,9 @@ func (s *session) confirm(ctx context.Context, tag name.Tag, artifact ocilayout.
 	return have, err
 }
 
-// same returns a *TagConflictError unless the digest is the artifact's or that of an image made from the same inputs.
+// same returns a *TagConflictError unless the digest is the artifact's, or that of another image which was made from
+// the same inputs. That an image was, its annotation says, and whoever may push can write that. So either its content
+// has to be the artifact's, or somebody else than the registry has to know the image.
 func (s *session) same(ctx context.Context, tag name.Tag, have v1.Hash, artifact ocilayout.Artifact) error {
 	want, err := artifact.Digest()
 	if err != nil || have == want {
@@ -60,11 +62,22 @@ func (s *session) same(ctx context.Context, tag name.Tag, have v1.Hash, artifact
 	if err != nil {
 		return err
 	}
-	now, was := inputs.OfManifest(own), inputs.OfManifest(theirs)
-	if now.Same(was) {
-		return nil
+	conflict := &TagConflictError{Reference: tag.Name(), Want: want.String(), Have: have.String()}
+	if now, was := inputs.OfManifest(own), inputs.OfManifest(theirs); !now.Same(was) {
+		conflict.Differences = now.Differences(was)
+		return conflict
 	}
-	return &TagConflictError{Reference: tag.Name(), Want: want.String(), Have: have.String(), Differences: now.Differences(was)}
+	difference, err := s.difference(ctx, theirs, artifact)
+	if err != nil || difference == "" {
+		return err
+	}
+	if s.known != nil {
+		if known, err := s.known(ctx, tag.TagStr(), have.String()); err != nil || known {
+			return err
+		}
+	}
+	conflict.Differences, conflict.Unknown = []string{difference}, true
+	return conflict
 }
 
 // manifest pulls a manifest, which Docker Hub counts as a pull: it is asked for only where the digests differ.

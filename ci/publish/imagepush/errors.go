@@ -5,22 +5,31 @@ import (
 	"strings"
 )
 
-// TagConflictError: the tag exists with another digest, and was not made from the same inputs. It was not moved.
+// TagConflictError: the tag exists with another digest, and is not this image. It was not moved.
 type TagConflictError struct {
 	Reference   string
 	Want, Have  string   // digests: the layout's and the registry's
-	Differences []string // of the inputs, a phrase each
+	Differences []string // of the inputs, a phrase each; of the content where Unknown
+	Unknown     bool     // the image says that it was made from the same inputs, and nothing else does
 	Raced       bool     // somebody else put the tag while this push was putting it
 }
 
 func (e *TagConflictError) Error() string {
-	if e.Raced {
-		return fmt.Sprintf("somebody else pushed %s at the same time: it is %s now, not %s (%s); find out who, and publish from a new commit",
-			e.Reference, e.Have, e.Want, strings.Join(e.Differences, "; "))
+	differences := strings.Join(e.Differences, "; ")
+	switch {
+	case e.Raced:
+		return fmt.Sprintf("somebody else pushed %s at the same time: it is %s now, not %s (%s); find out who: "+
+			"if it was another publish of this commit, run this again when that one has committed the manifest, "+
+			"else publish from a new commit", e.Reference, e.Have, e.Want, differences)
+	case e.Unknown:
+		return fmt.Sprintf("%s exists with the digest %s, and this build is %s: that image says that it was made from "+
+			"the same inputs, but %s. Anyone who can push to the registry can write that, and neither the GitOps repository "+
+			"nor a signature of your key knows the image; publish with --rebuild as another tag, or from a new commit, "+
+			"and find out who pushed it", e.Reference, e.Have, e.Want, differences)
 	}
-	return fmt.Sprintf("%s exists with the digest %s, and this build is %s, made from other inputs (%s); a tag is never moved: publish "+
-		"from a new commit, with --rebuild as another tag of this one, or under another tag prefix, or delete the tag in the registry if it is wrong",
-		e.Reference, e.Have, e.Want, strings.Join(e.Differences, "; "))
+	return fmt.Sprintf("%s exists with the digest %s, and this build is %s, made from other inputs (%s); a tag is never "+
+		"moved: publish from a new commit, with --rebuild as another tag of this one, or under another tag prefix, "+
+		"or delete the tag in the registry if it is wrong", e.Reference, e.Have, e.Want, differences)
 }
 
 // NotFoundError: the registry has no such image.

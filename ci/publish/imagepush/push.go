@@ -24,9 +24,14 @@ type Options struct {
 	Reference string // "[registry/]repository:tag"
 	Layout    string // folder with an OCI layout that holds one image or index
 	Rebuild   bool   // where the tag is another image, take the next one of its rebuilds instead
+	Known     Known  // nil: only an image with the layout's content counts as the layout's
 
 	compareOnly bool
 }
+
+// Known is asked about an image under the tag that says it was made from the same inputs, and has other content:
+// whether anybody else than the registry, whose every user can write that, knows it as this tag's image.
+type Known func(ctx context.Context, tag, digest string) (bool, error)
 
 // Result is what a push came to.
 type Result struct {
@@ -34,7 +39,7 @@ type Result struct {
 	Tag          string        `json:"tag"`          // of the reference
 	Rebuild      Rebuild       `json:"-"`            // zero unless one was asked for
 	Digest       string        `json:"digest"`       // that the registry gives for the tag
-	BuildDigest  string        `json:"buildDigest"`  // the layout's own: another one where the tag was made from the same inputs
+	BuildDigest  string        `json:"buildDigest"`  // the layout's own: another one where another build is there
 	AlreadyThere bool          `json:"alreadyThere"` // the tag was this image before; nothing was sent
 	Blobs        int           `json:"blobs"`        // uploaded, configurations included
 	Bytes        int64         `json:"bytes"`        // of these blobs
@@ -77,6 +82,7 @@ func push(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer s.done()
+	s.known = o.Known
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, errTimeout)
 	defer cancel()
 

@@ -1,6 +1,7 @@
 package imagepush
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ func TestARebuildTakesTheNextTagThatTheRegistryDoesNotHave(t *testing.T) {
 		t.Helper()
 		o := w.options(layout, "v1")
 		o.Rebuild = true
+		o.Known = func(context.Context, string, string) (bool, error) { return true, nil }
 		return mustPush(t, o)
 	}
 	first := madeFrom(t, "nginx@sha256:aa")

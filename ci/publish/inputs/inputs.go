@@ -1,6 +1,7 @@
-// Package inputs names what a published image was made from. That is the image's identity: a tag whose image was made from
-// the same inputs is the published image, even where a build of today has another digest, as it has when a template asks
-// for the time. The inputs stand in the image's manifest as annotations, which one small request reads.
+// Package inputs names what a published image was made from. That is the image's identity: an image that was made
+// from the same inputs may be the published one, even where a build of today has another digest, as it has when a
+// template asks for the time. The inputs are annotations of the image's manifest, which one small request reads. They
+// prove nothing: whoever may push to the registry can write them.
 package inputs
 
 import (
@@ -16,6 +17,15 @@ const (
 	Key       = "net.tazlab.castle.inputs"        // the inputs as JSON
 	KeyDigest = "net.tazlab.castle.inputs.digest" // their digest
 )
+
+// Labels that are no inputs, so that two images of the same inputs may differ in them.
+const (
+	KeySource   = "org.opencontainers.image.source" // the remote of the clone that was published
+	KeyHugoFrom = "net.tazlab.castle.hugo.from"     // who asked for the version of Hugo
+)
+
+// Incidental are these labels.
+var Incidental = []string{KeySource, KeyHugoFrom}
 
 // Inputs are all that decides what a published image is. The zero value is an image of unknown inputs.
 type Inputs struct {

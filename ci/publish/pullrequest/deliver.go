@@ -41,10 +41,7 @@ func (o Options) Check(ctx context.Context, repository gitops.Repository) error 
 // Update makes the change of the manifest, as a pull request or else as a push, and writes into the result what came of it.
 // Where nobody names a branch, the pull request has one by what it changes, so that the same call finds the same one again.
 func (o Options) Update(ctx context.Context, repository gitops.Repository, update gitops.UpdateRequest, result *report.Result) error {
-	if o.Use {
-		update.Propose = true
-		update.PushBranch = cmp.Or(update.PushBranch, Branch(update))
-	}
+	update.Propose, update.PushBranch = o.Use, o.Branch(update)
 	message := ""
 	change := func(ctx context.Context) error {
 		updated, err := gitops.Update(ctx, repository, update)
@@ -98,6 +95,14 @@ func (o Options) Update(ctx context.Context, repository gitops.Repository, updat
 		result.GitOps.Branch = base
 		return nil
 	})
+}
+
+// Branch is the one that gets an update, where it is not the repository's.
+func (o Options) Branch(update gitops.UpdateRequest) string {
+	if update.PushBranch == "" && o.Use {
+		return Branch(update)
+	}
+	return update.PushBranch
 }
 
 var noRef = regexp.MustCompile(`[^A-Za-z0-9_/-]+`)

@@ -3,7 +3,6 @@
 package rollback
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -72,8 +71,19 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		if err != nil {
 			return fmt.Errorf("the image to roll back to: %w", err)
 		}
-		// A commit made by hand has no trailer, but may have pinned a digest.
-		if recorded := cmp.Or(earlier.Digest, earlier.New.Digest); recorded != "" && recorded != found {
+		recorded := earlier.Recorded()
+		switch {
+		case recorded == "" && o.Update.PinDigest && !o.exactly:
+			return fmt.Errorf("the GitOps commit %s that named %s recorded no digest, so there is none to pin: anyone who "+
+				"can push to the registry can have replaced the image since; publish that commit again with --rebuild, "+
+				"or roll back without the digest", rendering.ShortSHA(earlier.Commit), reference)
+		case recorded == "":
+			// Neither pinned nor recorded: what the registry has today would be what was published from then on.
+			o.Update.PinDigest, o.Update.Unrecorded = false, true
+			result.Warnings = append(result.Warnings, fmt.Sprintf("the GitOps commit %s that named %s recorded no digest: "+
+				"anyone who can push to the registry can have replaced the image since",
+				rendering.ShortSHA(earlier.Commit), reference))
+		case recorded != found:
 			return fmt.Errorf("%s is no longer what was published: the GitOps commit %s recorded %s, the registry has %s; "+
 				"publish that commit again with --rebuild, or roll back to another one",
 				reference, rendering.ShortSHA(earlier.Commit), recorded, found)

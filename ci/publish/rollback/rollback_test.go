@@ -151,6 +151,31 @@ func TestADigestThatWasPinnedByHandCountsInARollback(t *testing.T) {
 	}
 }
 
+// A tag that was written by hand says nothing of a digest. What the registry has under it today must not count as
+// published from then on.
+func TestWhatTheRegistryHasOfAnUnrecordedDigestIsNeitherRecordedNorPinned(t *testing.T) {
+	t.Parallel()
+	w, _, newer := publishtest.Published(t)
+	w.Overwrite(t, "blog-9a8b7c6", publishtest.NewImage(t))
+	current := newer.Image.Repository + ":" + newer.Image.Tag
+	w.CommitByHand(t, "By hand", strings.ReplaceAll(w.Manifest(t), current, w.Image()+":blog-9a8b7c6"))
+	w.CommitByHand(t, "Back", strings.ReplaceAll(w.Manifest(t), w.Image()+":blog-9a8b7c6", current))
+
+	o := w.RollbackTo("9a8b7c6")
+	o.Update.PinDigest = true
+	w.MustStay(t, func() {
+		_, err := rollback.Run(t.Context(), o)
+		publishtest.MustSay(t, err, "recorded no digest", "blog-9a8b7c6", "--rebuild")
+	})
+	result, err := rollback.Run(t.Context(), w.RollbackTo("9a8b7c6"))
+	if err != nil || len(result.Warnings) != 1 || !strings.Contains(result.Text(), "recorded no digest") {
+		t.Errorf("%v in\n%s", err, result.Text())
+	}
+	if entry := w.History(t)[0]; entry.New.Tag != "blog-9a8b7c6" || entry.Recorded() != "" {
+		t.Errorf("%+v", entry)
+	}
+}
+
 func TestARollbackWaitsForNoRegistryThatRefuses(t *testing.T) {
 	t.Parallel()
 	w, _, _ := publishtest.Published(t)

@@ -120,3 +120,25 @@ func TestWithPullRequestsTheWayBackIsProposedAndNotWaitedFor(t *testing.T) {
 		t.Error("it was waited for what nobody had merged")
 	}
 }
+
+// What ran before the publish was written by hand: it is put back as it was, also where new images are pinned.
+func TestATagWithoutADigestIsPutBackWithoutOne(t *testing.T) {
+	t.Parallel()
+	w := publishtest.New(t)
+	w.Overwrite(t, "blog-0000000", publishtest.NewImage(t))
+	o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
+	o.Update.PinDigest = true
+	published := publishtest.MustRun(t, o)
+	cluster := &publishtest.Cluster{T: t, World: w, Fails: errCrashes, Failed: true}
+	if err := published.WaitRollout(t.Context(), cluster); err == nil {
+		t.Fatal("the rollout did not fail")
+	}
+	back := w.RollbackTo("")
+	back.Update.PinDigest = true
+	if _, err := rollback.Undo(t.Context(), back, published); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(w.Manifest(t), `"`+w.Image()+`:blog-0000000"`) || w.History(t)[0].Digest != "" {
+		t.Errorf("%+v; the manifest is\n%s", w.History(t)[0], w.Manifest(t))
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"tazlab.net/castle/ci/publish/inputs"
 )
 
 // Ports below this one need root. From there on the image runs as an ID that no base image gives to anybody.
@@ -67,12 +69,8 @@ func configure(o Options, ours []*layer) (*v1.ConfigFile, error) {
 	return config, nil
 }
 
-// Labels for the version of Hugo. They are no inputs: the image that built the site is one, and who asked for its version makes
-// no other site.
-const (
-	keyHugoVersion = "net.tazlab.castle.hugo.version"
-	keyHugoFrom    = "net.tazlab.castle.hugo.from"
-)
+// keyHugoVersion is the label for the version of Hugo, which follows from the image that built the site.
+const keyHugoVersion = "net.tazlab.castle.hugo.version"
 
 func labels(o Options, inherited map[string]string) (map[string]string, error) {
 	digest := o.BaseDigest
@@ -90,7 +88,7 @@ func labels(o Options, inherited map[string]string) (map[string]string, error) {
 	}
 	maps.Copy(labels, o.Inputs.Annotations())
 	if o.Hugo.Version != "" {
-		labels[keyHugoVersion], labels[keyHugoFrom] = o.Hugo.Version, o.Hugo.From
+		labels[keyHugoVersion], labels[inputs.KeyHugoFrom] = o.Hugo.Version, o.Hugo.From
 	}
 	for key, value := range map[string]string{
 		"title": o.Title, "revision": o.Revision, "source": o.Source, "version": o.Version,

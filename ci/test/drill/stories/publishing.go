@@ -32,6 +32,13 @@ var publishing = []Story{
 		in(e2e, "TestTheSameCommitGivesTheSameDigestWithAColdCache"))},
 	{"moved-base-image", "another base under the same commit is named in the conflict; a rebuild gets a tag of its own",
 		in("publish/imagepush", "TestATagMadeFromOtherInputsIsRefusedAndTheInputIsNamed", "TestARebuildTakesTheNextTagThatTheRegistryDoesNotHave")},
+	{"pushed-first", "an image that somebody pushed under a commit's tag before, with castle's annotations copied, " +
+		"is neither rolled out nor pinned; a rebuild gets a tag of its own", also(
+		in("publish/imagepush", "TestAnImageThatOnlySaysThatItWasMadeFromTheSameInputsIsRefused",
+			"TestAnIndexThatOnlySaysThatItWasMadeFromTheSameInputsIsRefused"),
+		in(publish, "TestAnImageThatSomebodyPushedFirstIsNotPublished",
+			"TestAnotherBuildOfACommitThatIsPublishedOrProposedIsThatImage"),
+		in("publish/rollback", "TestWhatTheRegistryHasOfAnUnrecordedDigestIsNeitherRecordedNorPinned"))},
 	{"image-swapped", "an image that was swapped, changed or signed with another key does not pass `verify-blog`, which says what is wrong; the manifest names no image before it is signed", also(
 		in("publish/verify", "TestWhatIsMissingOrWrongIsSaid", "TestAPinnedDigestIsTheOneThatCounts"),
 		in(publish, "TestAnImageIsSignedBeforeTheManifestNamesIt"))},
