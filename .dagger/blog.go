@@ -28,8 +28,9 @@ type blog struct {
 }
 
 // use is what a blog is built for. What builds leave in caches is kept apart by
-// it: a check of somebody's pull request must not be able to leave anything that
-// a later publish puts on the web.
+// it and by the site, since they run code of the site's: neither a check of
+// somebody's pull request nor another site may leave anything that a later
+// publish puts on the web.
 type use string
 
 const (
@@ -37,9 +38,15 @@ const (
 	toLook    use = "look"
 )
 
-// cache is a volume that the builds of one use share.
-func (u use) cache(name string) *dagger.CacheVolume {
-	return dag.CacheVolume("castle-" + string(u) + "-" + name)
+// cached mounts what earlier builds of the same site left, for the same use.
+// castle-publish says which site it is (worktree.CacheKey).
+func (b blog) cached(export *exported, name string) dagger.WithContainerFunc {
+	return func(container *dagger.Container) *dagger.Container {
+		if export.Cache == "" {
+			return container
+		}
+		return container.WithMountedCache(cacheMount, dag.CacheVolume("castle-"+string(b.use)+"-"+name+"-"+export.Cache))
+	}
 }
 
 // commit is what the later steps need to know of commit.json, which `castle-publish
@@ -55,6 +62,8 @@ type commit struct {
 	Hugo hugoVersion `json:"hugo"`
 	// Packages says that npm packages are to be installed before the build.
 	Packages bool `json:"packages"`
+	// Cache tells the site's caches from those of others; empty: it has none.
+	Cache string `json:"cache"`
 }
 
 // exported is a clean working tree's committed content.
@@ -176,16 +185,13 @@ type builtSite struct {
 }
 
 // hugo builds the site. Modules, processed images and fetched resources are
-// kept between runs of the same version of Hugo, for the same use.
+// kept between runs of the same version of Hugo.
 func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*builtSite, error) {
 	entry, err := b.castle.hugoEntry(export.Hugo)
 	if err != nil {
 		return nil, err
 	}
-	cache := b.use.cache("hugo-" + entry.named())
-	return b.build(ctx, export, baseURL, func(container *dagger.Container) *dagger.Container {
-		return container.WithMountedCache(cacheMount, cache)
-	})
+	return b.build(ctx, export, baseURL, b.cached(export, "hugo-"+entry.named()))
 }
 
 // hugoAnew builds the site with nothing that an earlier build left.
@@ -229,7 +235,7 @@ func (b blog) nodeModules(hugo *dagger.Container, export *exported) *dagger.Dire
 		Include: []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc", "packages/*/package.json"},
 	})
 	return hugo.
-		WithMountedCache(cacheMount, b.use.cache("npm")).
+		With(b.cached(export, "npm")).
 		WithMountedDirectory("/site", lists).
 		WithExec([]string{publishProgram, "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}).
 		Directory(made)
@@ -285,7 +291,7 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 		args = append(args, "--base="+file, "--base-name="+name)
 	}
 	out, err := container.
-		WithMountedCache(cacheMount, b.use.cache("site-image")).
+		With(b.cached(export, "site-image")).
 		WithMountedFile("/commit.json", export.file).
 		WithMountedDirectory("/public", public).
 		WithExec(args).

@@ -91,16 +91,20 @@ func TestWhatIsKeptOfAClusterBearsItsName(t *testing.T) {
 	}
 }
 
-// What a build leaves for the next one is kept apart by what it is for, since a pull request's build runs code of its own.
+// What a build leaves for the next one is kept apart by what it is for and by the site, since builds run code of the
+// site's and a pull request's.
 func TestBuildsForAPublishShareNoCacheWithOthers(t *testing.T) {
 	text, err := os.ReadFile("../.dagger/blog.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(string(text), "dag.CacheVolume("); got != 1 {
-		t.Errorf("blog.go names a cache volume in %d places; only that of a use knows whom it may be shared with", got)
+		t.Errorf("blog.go names a cache volume in %d places; only cached knows whom it may be shared with", got)
 	}
-	if got := strings.Count(string(text), "b.use.cache("); got != 3 {
+	if !strings.Contains(string(text), `dag.CacheVolume("castle-"+string(b.use)+"-"+name+"-"+export.Cache)`) {
+		t.Error("the caches of builds are not named by their use and their site")
+	}
+	if got := strings.Count(string(text), "b.cached(export, "); got != 3 {
 		t.Errorf("%d caches of builds were found: does this test still read what it should?", got)
 	}
 	for file, uses := range map[string]int{"check.go": 0, "serve.go": 0, "publish.go": 1} {

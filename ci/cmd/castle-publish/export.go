@@ -28,6 +28,8 @@ type exported struct {
 	Hugo hugoversion.Choice `json:"hugo,omitzero"`
 	// Packages says that npm packages are to be installed before the build.
 	Packages bool `json:"packages,omitempty"`
+	// Cache is which caches builds of the site may use; empty: none that is kept.
+	Cache string `json:"cache,omitempty"`
 	// Warnings say what in the site is worth mending, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -57,6 +59,10 @@ func newExportCommand() *cobra.Command {
 				return err
 			}
 			if made.Packages, err = hugobuild.WantsPackages(made.Site); err != nil {
+				return err
+			}
+			// A folder that is no repository can be looked at, and nothing of it is kept.
+			if made.Cache, err = worktree.CacheKey(cmd.Context(), source); err != nil && made.SHA != uncommitted {
 				return err
 			}
 			made.Path = path.Clean(source.Subdir)

@@ -76,14 +76,7 @@ func TestASiteIsBuiltWithTheHugoThatItNames(t *testing.T) {
 // mustBeBuiltWith looks at the image that was published: what its labels say, and what Hugo said of itself in a page.
 func mustBeBuiltWith(t *testing.T, w *world.World, published report.Result, hugo hugoversion.Choice) {
 	t.Helper()
-	reference, err := name.ParseReference(w.Image() + "@" + published.Image.Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := remote.Image(reference, remote.WithContext(t.Context()), remote.WithAuth(&authn.Basic{Username: "robot", Password: w.RegistryPassword}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := pulled(t, w, published)
 	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +88,21 @@ func mustBeBuiltWith(t *testing.T, w *world.World, published report.Result, hugo
 	if page := fileIn(t, image, "srv/www/index.html"); !strings.Contains(page, "Hugo "+hugo.Version) {
 		t.Errorf("the page is not by Hugo %s:\n%s", hugo.Version, page)
 	}
+}
+
+// pulled is the image that was published.
+func pulled(t *testing.T, w *world.World, published report.Result) v1.Image {
+	t.Helper()
+	reference, err := name.ParseReference(w.Image() + "@" + published.Image.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	robot := remote.WithAuth(&authn.Basic{Username: "robot", Password: w.RegistryPassword})
+	image, err := remote.Image(reference, remote.WithContext(t.Context()), robot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
 }
 
 // fileIn is the content of a file of an image.

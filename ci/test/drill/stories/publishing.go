@@ -39,6 +39,10 @@ var publishing = []Story{
 		in(publish, "TestAnImageThatSomebodyPushedFirstIsNotPublished",
 			"TestAnotherBuildOfACommitThatIsPublishedOrProposedIsThatImage"),
 		in("publish/rollback", "TestWhatTheRegistryHasOfAnUnrecordedDigestIsNeitherRecordedNorPinned"))},
+	{"poisoned-cache", "a site whose code writes over every cache that it can reach changes no byte of another image; " +
+		"the commits of one site keep their caches", also(
+		in(e2e, "TestASiteCannotChangeWhatAnotherOnePublishes"),
+		in("publish/worktree", "TestNoOtherSiteGetsTheCacheOfASite", "TestTheCommitsOfASiteShareACache"))},
 	{"image-swapped", "an image that was swapped, changed or signed with another key does not pass `verify-blog`, which says what is wrong; the manifest names no image before it is signed", also(
 		in("publish/verify", "TestWhatIsMissingOrWrongIsSaid", "TestAPinnedDigestIsTheOneThatCounts"),
 		in(publish, "TestAnImageIsSignedBeforeTheManifestNamesIt"))},
