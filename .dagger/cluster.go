@@ -187,6 +187,15 @@ func (d *described) remote(world *world, given *dagger.Secret) (url string, toke
 	return strings.Replace(d.GitOps.URL, "https://", "http://", 1), given
 }
 
+// plainHostOf is the host of a sandbox's own remote, which gets its token over
+// plain HTTP: both are in one network that nobody else is in.
+func plainHostOf(url string, world *world) (string, error) {
+	if world == nil {
+		return "", nil
+	}
+	return hostOfURL(url)
+}
+
 // plain is castle's container with the description, for what needs no tool.
 func (d *described) plain() (*dagger.Container, error) {
 	container, err := d.castle.container(clusterProgram)

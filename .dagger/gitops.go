@@ -23,6 +23,7 @@ type gitAccess struct {
 	token      *dagger.Secret
 	sshAgent   *dagger.Socket
 	knownHosts *dagger.File
+	plainHTTP  string // the host that gets the token over plain HTTP; empty for none
 }
 
 // attach gives a container the access and returns it with the flags for its
@@ -35,11 +36,12 @@ func (a gitAccess) attach(container *dagger.Container) (*dagger.Container, []str
 		const socket = "/run/castle/ssh-agent.sock"
 		container = container.WithUnixSocket(socket, a.sshAgent).WithEnvVariable("SSH_AUTH_SOCK", socket)
 	}
+	flags := given(flag{"git-plain-http", a.plainHTTP})
 	if a.knownHosts == nil {
-		return container, nil
+		return container, flags
 	}
 	const file = "/run/castle/known_hosts"
-	return container.WithMountedFile(file, a.knownHosts), []string{"--known-hosts=" + file}
+	return container.WithMountedFile(file, a.knownHosts), append(flags, "--known-hosts="+file)
 }
 
 // attach gives a container the way to the repository and returns it with the
@@ -59,7 +61,8 @@ func (m manifest) attach(container *dagger.Container) (*dagger.Container, []stri
 		if container, forward, err = reach(container, host, "gitops-service", m.service); err != nil {
 			return nil, nil, err
 		}
-		flags = append(flags, forward...)
+		// A service that a user tunnels to may be one without certificates.
+		flags = append(append(flags, forward...), "--git-plain-http="+host)
 	}
 	return container, flags, nil
 }

@@ -180,7 +180,7 @@ func (m *Castle) GitopsRepoPush(
 	// Parts to add: actions-runners.
 	// +optional
 	with []string,
-	// The empty remote, by https, ssh or http. Default: gitops.url of cluster.yaml,
+	// The empty remote, by https, ssh, or http without a token. Default: gitops.url of cluster.yaml,
 	// for a sandbox its own Git server.
 	// +optional
 	url string,
@@ -232,12 +232,17 @@ func (m *Castle) GitopsRepoPush(
 		}
 		container = container.With(enter)
 	}
+	plainHTTP := ""
 	if url == "" {
 		url, gitToken = d.remote(world, gitToken)
+		if plainHTTP, err = plainHostOf(url, world); err != nil {
+			return "", err
+		}
 	}
 	args = append(args, given(flag{"push", url}, flag{"branch", branch}, flag{"author-name", authorName}, flag{"author-email", authorEmail})...)
-	container, access := gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts}.attach(container)
-	args = append(args, access...)
+	access := gitAccess{token: gitToken, sshAgent: sshAgent, knownHosts: knownHosts, plainHTTP: plainHTTP}
+	container, flags := access.attach(container)
+	args = append(args, flags...)
 	if gitopsService != nil {
 		host, err := hostOfURL(url)
 		if err != nil {
@@ -247,7 +252,7 @@ func (m *Castle) GitopsRepoPush(
 		if container, forward, err = reach(container, host, "gitops-service", gitopsService); err != nil {
 			return "", err
 		}
-		args = append(args, forward...)
+		args = append(append(args, forward...), "--git-plain-http="+host)
 	}
 	text, err := uncached(container).WithExec(args).Stdout(ctx)
 	return text, plain(err)

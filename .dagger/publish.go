@@ -69,7 +69,8 @@ func (m *Castle) PublishBlog(
 	// The password or token for the registry (env:NAME, file:PATH, op://…).
 	// +optional
 	registryPassword *dagger.Secret,
-	// The GitOps repository, by https, ssh or http.
+	// The GitOps repository, by https or ssh; a token goes over http to this
+	// machine and to --gitops-service only.
 	// +optional
 	gitopsUrl string,
 	// The branch that Flux follows.
@@ -420,7 +421,7 @@ func (s *Site) ready(ctx context.Context, g *goal, command []string, r *rollout,
 	}
 	args := append([]string{publishProgram}, command...)
 	manifest := s.manifest(g.settings)
-	manifest.access.token = g.token
+	manifest.access.token, manifest.access.plainHTTP = g.token, g.plainGit
 	for _, attach := range []func(*dagger.Container) (*dagger.Container, []string, error){manifest.attach, registry.attach, commit.attach} {
 		attached, flags, err := attach(container)
 		if err != nil {

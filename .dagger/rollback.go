@@ -37,7 +37,8 @@ func (m *Castle) RollbackBlog(
 	// The password or token for the registry (env:NAME, file:PATH, op://…).
 	// +optional
 	registryPassword *dagger.Secret,
-	// The GitOps repository, by https, ssh or http.
+	// The GitOps repository, by https or ssh; a token goes over http to this
+	// machine and to --gitops-service only.
 	// +optional
 	gitopsUrl string,
 	// The branch that Flux follows.
@@ -242,7 +243,8 @@ func (m *Castle) History(
 	// The image's repository.
 	// +optional
 	image string,
-	// The GitOps repository, by https, ssh or http.
+	// The GitOps repository, by https or ssh; a token goes over http to this
+	// machine and to --gitops-service only.
 	// +optional
 	gitopsUrl string,
 	// The branch that Flux follows.

@@ -89,7 +89,8 @@ func (m *Castle) Site(
 	// (tcp://localhost:5000).
 	// +optional
 	registryService *dagger.Service,
-	// The GitOps repository, by https, ssh or http.
+	// The GitOps repository, by https or ssh; a token goes over http to this
+	// machine and to --gitops-service only.
 	// +optional
 	gitopsUrl string,
 	// The branch that Flux follows.
@@ -307,6 +308,7 @@ type goal struct {
 	*settings
 	token     *dagger.Secret
 	plainHTTP string // the registry that speaks HTTP
+	plainGit  string // the Git host that gets the token over HTTP
 }
 
 func (s *Site) goal(ctx context.Context, need string, d *described) (*goal, error) {
@@ -328,6 +330,11 @@ func (s *Site) goal(ctx context.Context, need string, d *described) (*goal, erro
 		return nil, err
 	}
 	g := &goal{settings: at, token: token}
+	if at.GitOpsURL == url {
+		if g.plainGit, err = plainHostOf(url, world); err != nil {
+			return nil, err
+		}
+	}
 	if world != nil && hostOfImage(at.Image) == world.Registry {
 		g.plainHTTP = world.Registry
 	}

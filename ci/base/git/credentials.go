@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"tazlab.net/castle/ci/base/plainhttp"
 	"tazlab.net/castle/ci/base/redact"
 )
 
@@ -32,6 +33,8 @@ type Credentials struct {
 	Username string
 	// Token is a password or an access token. Surrounding white space, as files of secrets have it, is dropped.
 	Token string
+	// PlainHTTP names the hosts, as host:port, that may get the token over plain HTTP; this machine itself may always.
+	PlainHTTP []string
 	// SSHAuthSock is the path of an SSH agent's socket, for ssh remotes.
 	SSHAuthSock string
 	// KnownHosts is the path of a known_hosts file that must hold the ssh remote's key. Empty means OpenSSH's own files. A
@@ -56,10 +59,17 @@ func (c Credentials) validate() error {
 	if strings.ContainsAny(c.token()+c.username(), "\r\n\x00") {
 		return errors.New("the Git token or user name holds a line break; give it as one line")
 	}
-	if isWeb(c.URL) {
-		if _, err := c.scope(); err != nil {
-			return err
-		}
+	if !isWeb(c.URL) {
+		return nil
+	}
+	if _, err := c.scope(); err != nil {
+		return err
+	}
+	// Git takes the token to no other server when it is redirected: the helper is for this scheme and host.
+	if remote, err := url.Parse(c.URL); err != nil || !plainhttp.Allowed(remote, c.PlainHTTP) {
+		return fmt.Errorf("the Git token for %s would go over the network in clear; write the address with https://, "+
+			"or name the host as one that gets it in clear all the same (--gitops-service tcp://HOST:PORT, "+
+			"castle-publish --git-plain-http HOST:PORT)", redact.URL(c.URL))
 	}
 	return nil
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,10 +191,56 @@ func TestCredentialsThatCannotBeHandedOverSafelyAreRefused(t *testing.T) {
 		"a token of two lines":     {URL: "https://example.org", Token: "a\nhost=b"},
 		"a user name of two lines": {URL: "https://example.org", Username: "a\nb", Token: "x"},
 		"a URL without a host":     {URL: "https:///x", Token: "x"},
+		"a URL in clear":           {URL: "http://git.example.org/x", Token: "x"},
+		"another port in clear":    {URL: "http://git:3000/x", Token: "x", PlainHTTP: []string{"git:3001"}},
 	} {
 		if _, err := (Runner{Credentials: credentials}).Run(t.Context(), "version"); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+func TestATokenGoesInClearToThisMachineAndWhereThatIsSaid(t *testing.T) {
+	for name, credentials := range map[string]Credentials{
+		"this machine": {URL: "http://127.0.0.1:3000/x", Token: "x"},
+		"a named host": {URL: "http://git:3000/x", Token: "x", PlainHTTP: []string{"git:3000"}},
+		"no token":     {URL: "http://git.example.org/x"},
+		"ssh":          {URL: "ssh://git@git.example.org/x", Token: "x"},
+	} {
+		if _, err := (Runner{Credentials: credentials}).Run(t.Context(), "version"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Git follows a redirect of its first request. The server that it comes to asks for a password, and gets none.
+func TestARedirectTakesNoTokenToAnotherServer(t *testing.T) {
+	var asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Header.Get("Authorization") != "" {
+			t.Errorf("the other server was sent %q", r.Header.Get("Authorization"))
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer other.Close()
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, _, signedIn := r.BasicAuth(); !signedIn {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(w, r, other.URL+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	}))
+	defer first.Close()
+	remote := first.URL + "/x.git"
+	runner := Runner{Credentials: Credentials{URL: remote, Token: canary}}
+	if _, err := runner.Run(t.Context(), "ls-remote", remote); err == nil {
+		t.Error("no error")
+	}
+	if asked.Load() == 0 {
+		t.Error("git never came to the other server: does this test still see what it should?")
 	}
 }
 

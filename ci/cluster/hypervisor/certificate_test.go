@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
@@ -173,5 +174,30 @@ func TestAnInsecureProxmoxIsNotAsked(t *testing.T) {
 	cluster.Proxmox.URL, cluster.Proxmox.Insecure = "https://127.0.0.1:1/", true
 	if given, err := Verify(t.Context(), cluster, nil, nil); given != nil || err != nil {
 		t.Errorf("%s, %v", given, err)
+	}
+}
+
+// Go's client would take the token along on the same host, to another port or to plain HTTP.
+func TestTheTokenFollowsNoRedirectToAnotherServer(t *testing.T) {
+	heard := make(chan string, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		heard <- r.Header.Get("Authorization")
+	}))
+	defer other.Close()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	cluster := &description.Cluster{}
+	cluster.Proxmox.URL = server.URL + "/"
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	h := Open(cluster, roots, token)
+	defer h.Close()
+	if _, err := h.VMs(t.Context()); err == nil || !strings.Contains(err.Error(), "does not get the credentials") {
+		t.Errorf("got %v", err)
+	}
+	if len(heard) > 0 {
+		t.Errorf("the other server was asked, with %q", <-heard)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/luthermonson/go-proxmox"
 
 	"tazlab.net/castle/ci/base/bounded"
+	"tazlab.net/castle/ci/base/plainhttp"
 	"tazlab.net/castle/ci/cluster/description"
 )
 
@@ -43,8 +44,12 @@ const longestAnswer = 16 << 20
 func Open(cluster *description.Cluster, roots *x509.CertPool, token string) *Hypervisor {
 	id, secret, _ := strings.Cut(token, "=")
 	transport := transport(cluster, roots)
+	web := &http.Client{
+		Transport: bounded.Transport{Next: transport, Limit: longestAnswer}, Timeout: 30 * time.Second,
+		CheckRedirect: plainhttp.SameServer,
+	}
 	client := proxmox.NewClient(strings.TrimSuffix(cluster.Proxmox.URL, "/")+"/api2/json",
-		proxmox.WithHTTPClient(&http.Client{Transport: bounded.Transport{Next: transport, Limit: longestAnswer}, Timeout: 30 * time.Second}), proxmox.WithAPIToken(id, secret))
+		proxmox.WithHTTPClient(web), proxmox.WithAPIToken(id, secret))
 	return &Hypervisor{cluster: cluster, client: client, close: transport.CloseIdleConnections}
 }
 

@@ -24,6 +24,7 @@ type repoFlags struct {
 	over       bool
 	remote     gitopsrepo.Remote
 	knownHosts string
+	plainHTTP  []string
 	forward    []string
 }
 
@@ -63,6 +64,7 @@ func newRepoCommand() *cobra.Command {
 	flags.StringVar(&f.remote.AuthorName, "author-name", "", "the commit's author")
 	flags.StringVar(&f.remote.AuthorEmail, "author-email", "", "the author's address")
 	flags.StringVar(&f.knownHosts, "known-hosts", "", "a known_hosts file for ssh, that must hold the remote's key (default: ssh's own files)")
+	flags.StringArrayVar(&f.plainHTTP, "git-plain-http", nil, "a Git host that gets the token over plain HTTP (git:3000)")
 	flags.StringArrayVar(&f.forward, "forward", nil, "listen on a loopback address and forward to another (localhost:3000=git:3000)")
 	cli.Require(command, "folder")
 	command.MarkFlagsOneRequired("out", "push")
@@ -100,7 +102,10 @@ func (f *repoFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer stop()
-	f.remote.Credentials = git.Credentials{Token: os.Getenv(gitTokenVariable), KnownHosts: f.knownHosts, SSHAuthSock: os.Getenv("SSH_AUTH_SOCK")}
+	f.remote.Credentials = git.Credentials{
+		Token: os.Getenv(gitTokenVariable), PlainHTTP: f.plainHTTP,
+		KnownHosts: f.knownHosts, SSHAuthSock: os.Getenv("SSH_AUTH_SOCK"),
+	}
 	sha, err := files.Push(cmd.Context(), f.remote)
 	if err != nil {
 		return err

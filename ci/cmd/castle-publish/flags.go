@@ -24,8 +24,9 @@ const (
 )
 
 // gitCredentials are those that the container was given.
-func gitCredentials(knownHosts string) git.Credentials {
+func gitCredentials(knownHosts string, plainHTTP ...string) git.Credentials {
 	return git.Credentials{
+		PlainHTTP:   plainHTTP,
 		Token:       os.Getenv(gitTokenVariable),
 		KnownHosts:  knownHosts,
 		SSHAuthSock: os.Getenv("SSH_AUTH_SOCK"),
@@ -44,6 +45,7 @@ type manifestFlags struct {
 	update     gitops.UpdateRequest
 	image      string
 	knownHosts string
+	plainHTTP  []string
 	forward    []string
 }
 
@@ -56,13 +58,14 @@ func (m *manifestFlags) add(command *cobra.Command) {
 	flags.StringVar(&m.update.Selector.Container, "container", "", "the container that is meant")
 	flags.StringVar(&m.update.Selector.Resource, "resource", "", "the resource that is meant (Kind/name)")
 	flags.StringVar(&m.knownHosts, "known-hosts", "", "a known_hosts file for ssh, that must hold the remote's key (default: ssh's own files)")
+	flags.StringArrayVar(&m.plainHTTP, "git-plain-http", nil, "a Git host that gets the token over plain HTTP (git:3000)")
 	addForwardFlag(command, &m.forward)
 	cli.Require(command, "gitops-url", "manifest", "image")
 }
 
 // start opens the forwards and completes the repository's credentials.
 func (m *manifestFlags) start(ctx context.Context) (stop func(), err error) {
-	m.repository.Credentials = gitCredentials(m.knownHosts)
+	m.repository.Credentials = gitCredentials(m.knownHosts, m.plainHTTP...)
 	m.update.Selector.Image = m.image
 	return startForwards(ctx, m.forward)
 }

@@ -3,9 +3,8 @@ package imagepush
 import (
 	"errors"
 	"net/http"
-	"slices"
 
-	"tazlab.net/castle/ci/base/forward"
+	"tazlab.net/castle/ci/base/plainhttp"
 )
 
 // errInClear keeps credentials from a connection that anybody on the way can read.
@@ -19,7 +18,7 @@ type encrypted struct {
 }
 
 func (e *encrypted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme == "http" && r.Header.Get("Authorization") != "" && !forward.IsLoopback(r.URL.Hostname()) && !slices.Contains(e.plain, r.URL.Host) {
+	if r.Header.Get("Authorization") != "" && !plainhttp.Allowed(r.URL, e.plain) {
 		return nil, errInClear
 	}
 	return e.next.RoundTrip(r)

@@ -6,7 +6,6 @@ package pullrequest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-github/v74/github"
 
 	"tazlab.net/castle/ci/base/git"
+	"tazlab.net/castle/ci/base/plainhttp"
 	"tazlab.net/castle/ci/base/redact"
 )
 
@@ -67,15 +67,7 @@ func Open(address, api, token string) (*Repository, error) {
 	client := github.NewClient(&http.Client{
 		Timeout: requestTimeout,
 		// The token goes with every request that the client makes, so it must make none to another host.
-		CheckRedirect: func(request *http.Request, via []*http.Request) error {
-			if first := via[0].URL; request.URL.Host != first.Host || request.URL.Scheme != first.Scheme {
-				return fmt.Errorf("the API redirects to another host, %s, which does not get the token", request.URL.Host)
-			}
-			if len(via) > 5 {
-				return errors.New("the API redirects without end")
-			}
-			return nil
-		},
+		CheckRedirect: plainhttp.SameServer,
 	}).WithAuthToken(token)
 	// The waits that GitHub asks for are kept here, with a deadline; the client's own memory of them would only answer in GitHub's place.
 	client.DisableRateLimitCheck = true
@@ -113,9 +105,7 @@ func parseAPI(api string) (*url.URL, error) {
 	if git.HasPassword(api) || parsed.User != nil {
 		return nil, fmt.Errorf("--github-api %s has credentials in it; remove them, and give the token with --git-token", redact.URL(api))
 	}
-	ip := net.ParseIP(parsed.Hostname())
-	loopback := parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-	if parsed.Scheme != "https" && !(parsed.Scheme == "http" && loopback) {
+	if parsed.Scheme != "https" && parsed.Scheme != "http" || !plainhttp.Allowed(parsed, nil) {
 		return nil, fmt.Errorf("--github-api %s: the token would go over the network in clear; give an https URL", redact.URL(api))
 	}
 	if !strings.HasSuffix(parsed.Path, "/") {

@@ -32,6 +32,7 @@ func Reachable(ctx context.Context, remoteURL, sha string, credentials git.Crede
 		return "", fmt.Errorf("%q is no full commit SHA", sha)
 	}
 	remote := withoutCredentials(remoteURL)
+	credentials.URL = remote
 	runner := git.Runner{Credentials: credentials, Env: []string{"GIT_NO_LAZY_FETCH=1"}}
 	tips, err := runner.Run(ctx, "ls-remote", "--heads", "--tags", "--", remote)
 	if err != nil {
