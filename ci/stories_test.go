@@ -13,6 +13,7 @@ var looked = map[string]string{
 	"static-tag": "`… exists with the digest …", "dirty-tree": "`the working tree cannot be published: …", "push-race": "`conflict: …",
 	"yaml-sed": "`…: found … times`", "manifest-before-image": "`the manifest is untouched: …", "registry-moods": "`the registry … is not available: …",
 	"ambiguous-terms": "–", "headers-break": "nothing, but fonts, pictures or comments are missing", "moved-base-image": "`… exists with the digest …",
+	"pushed-first": "`… exists with the digest …, and this build is …: that image says", "poisoned-cache": "–",
 	"image-swapped": "`… published …, and … is … now`", "republish": "–", "cold-runner": "–", "secrets-leak": "–",
 
 	"refused-images": "`waiting for …`, and `cannot pull …`", "volumes-late": "`waiting for …`", "silent-address": "`an address for a LoadBalancer Service`, and `unproven`",
