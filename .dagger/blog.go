@@ -60,10 +60,13 @@ type commit struct {
 	Site string `json:"site"`
 	// Hugo is the version that builds the site.
 	Hugo hugoVersion `json:"hugo"`
-	// Packages says that npm packages are to be installed before the build.
-	Packages bool `json:"packages"`
 	// Cache tells the site's caches from those of others; empty: it has none.
 	Cache string `json:"cache"`
+	// Packages is the folder in the exported one whose npm packages are to be
+	// installed before the build, none where it is empty; PackageFiles are the
+	// files in it that decide them.
+	Packages     string   `json:"packages"`
+	PackageFiles []string `json:"packageFiles"`
 }
 
 // exported is a clean working tree's committed content.
@@ -211,8 +214,8 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 		return nil, err
 	}
 	folder := export.folder
-	if export.Packages {
-		folder = folder.WithDirectory(export.Site, b.nodeModules(hugo, export))
+	if export.Packages != "" {
+		folder = folder.WithDirectory(export.Packages, b.nodeModules(hugo, export))
 	}
 	public, warnings := path.Join(made, "public"), path.Join(made, "warnings.json")
 	out, err := hugo.
@@ -231,8 +234,8 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 // nodeModules is a folder with the npm packages that the site's lock file pins,
 // made again only when one of these files changes.
 func (b blog) nodeModules(hugo *dagger.Container, export *exported) *dagger.Directory {
-	lists := dag.Directory().WithDirectory("/", export.folder.Directory(export.Site), dagger.DirectoryWithDirectoryOpts{
-		Include: []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc", "packages/*/package.json"},
+	lists := dag.Directory().WithDirectory("/", export.folder.Directory(export.Packages), dagger.DirectoryWithDirectoryOpts{
+		Include: export.PackageFiles,
 	})
 	return hugo.
 		With(b.cached(export, "npm")).

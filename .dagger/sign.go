@@ -19,7 +19,7 @@ func (s signing) flags() []string {
 	}
 	flags := []string{fmt.Sprintf("--sign=%t", s.sign), fmt.Sprintf("--sbom=%t", s.sbom)}
 	if s.sbom {
-		flags = append(flags, "--site=/site")
+		flags = append(flags, "--export=/export")
 	}
 	return flags
 }
@@ -35,12 +35,12 @@ func (s signing) secrets(container *dagger.Container) *dagger.Container {
 	return container
 }
 
-// attach gives a container the key, and for the SBOM the site as it was
+// attach gives a container the key, and for the SBOM the commit as it was
 // exported.
 func (s signing) attach(export *exported) dagger.WithContainerFunc {
 	return func(container *dagger.Container) *dagger.Container {
 		if s.sbom {
-			container = container.WithMountedDirectory("/site", export.folder.Directory(export.Site))
+			container = container.WithMountedDirectory("/export", export.folder)
 		}
 		return s.secrets(container)
 	}

@@ -47,8 +47,9 @@ type Options struct {
 	Signer *cosign.Signer
 	// SBOM also attaches a signed list of what the image consists of, unless it has one. It needs a Signer.
 	SBOM bool
-	// Site is the folder with the site as it was built, for the SBOM; empty: what the site pins is left out of it.
-	Site string
+	// Export is the folder that the commit was exported to, and Site the site's path in it, for the SBOM; empty: what
+	// the site pins is left out of it.
+	Export, Site string
 	// DryRun compares and pushes nothing.
 	DryRun bool
 	// Began is when the whole run began, and Steps are those done already.
@@ -179,7 +180,7 @@ func (o Options) sign(ctx context.Context, pushed report.Image) (*report.Signatu
 	signature.SBOM = &report.SBOM{}
 	signature.SBOM.AlreadyThere, err = imagesign.Attest(ctx, image, o.Signer, cosign.PredicateSPDX, func() (text []byte, err error) {
 		text, signature.SBOM.Parts, err = imagesbom.Make(ctx, imagesbom.Options{
-			Layout: o.Layout, Site: o.Site, Commit: o.Commit, Hugo: o.Hugo, Repository: o.Image, Tag: pushed.Tag, Digest: pushed.Digest,
+			Layout: o.Layout, Export: o.Export, Site: o.Site, Commit: o.Commit, Hugo: o.Hugo, Repository: o.Image, Tag: pushed.Tag, Digest: pushed.Digest,
 		})
 		return text, err
 	})

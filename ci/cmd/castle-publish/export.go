@@ -26,10 +26,12 @@ type exported struct {
 	Site string `json:"site"`
 	// Hugo is the version that builds the site.
 	Hugo hugoversion.Choice `json:"hugo,omitzero"`
-	// Packages says that npm packages are to be installed before the build.
-	Packages bool `json:"packages,omitempty"`
 	// Cache is which caches builds of the site may use; empty: none that is kept.
 	Cache string `json:"cache,omitempty"`
+	// Packages is the folder beside commit.json whose npm packages are to be installed before the build, none where
+	// it is empty, and PackageFiles are the files in it that decide them.
+	Packages     string   `json:"packages,omitempty"`
+	PackageFiles []string `json:"packageFiles,omitempty"`
 	// Warnings say what in the site is worth mending, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -55,12 +57,6 @@ func newExportCommand() *cobra.Command {
 			if made.Hugo, err = resolveHugo(cmd.Context(), source, made.SHA != uncommitted, asked, hugoDefault); err != nil {
 				return err
 			}
-			if made.Warnings, err = sitesettle.Settle(made.Site, made.Time); err != nil {
-				return err
-			}
-			if made.Packages, err = hugobuild.WantsPackages(made.Site); err != nil {
-				return err
-			}
 			// A folder that is no repository can be looked at, and nothing of it is kept.
 			if made.Cache, err = worktree.CacheKey(cmd.Context(), source); err != nil && made.SHA != uncommitted {
 				return err
@@ -68,6 +64,17 @@ func newExportCommand() *cobra.Command {
 			made.Path = path.Clean(source.Subdir)
 			if made.Site, err = filepath.Rel(out, made.Site); err != nil {
 				return err
+			}
+			if made.Warnings, err = sitesettle.Settle(out, filepath.ToSlash(made.Site), made.Hugo.Version, made.Time); err != nil {
+				return err
+			}
+			if made.Packages, err = hugobuild.PackageFolder(out, made.Site); err != nil {
+				return err
+			}
+			if made.Packages != "" {
+				if made.PackageFiles, err = hugobuild.PackageFiles(filepath.Join(out, made.Packages)); err != nil {
+					return err
+				}
 			}
 			data, err := json.MarshalIndent(made, "", "  ")
 			if err != nil {
@@ -83,7 +90,7 @@ func newExportCommand() *cobra.Command {
 	flags.StringVar(&asked.Version, "hugo", "", "the version of Hugo, before what the commit says")
 	flags.StringVar(&asked.From, "hugo-from", "--hugo", "who asks for it")
 	flags.StringVar(&hugoDefault, "hugo-default", "", "the version of Hugo where nobody asks for any")
-	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's folder as it is, for a look at it")
+	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's files as they are, for a look at it")
 	cli.Require(command, "out")
 	return command
 }
@@ -113,8 +120,8 @@ func resolveHugo(ctx context.Context, source worktree.Options, committed bool, a
 // uncommitted stands where else a commit's SHA does.
 const uncommitted = "uncommitted"
 
-// exportDirty takes a clean tree's commit, as publishing does, and else the site's folder as it is. That names no
-// commit; its time is any that is always the same.
+// exportDirty takes a clean tree's commit, as publishing does, and else the files as they are. They name no commit;
+// their time is any that is always the same.
 func exportDirty(ctx context.Context, source worktree.Options, dest string) (exported, error) {
 	if made, err := export(ctx, source, dest); err == nil {
 		return made, nil
@@ -123,11 +130,8 @@ func exportDirty(ctx context.Context, source worktree.Options, dest string) (exp
 		return exported{}, err
 	}
 	commit := worktree.Commit{SHA: uncommitted, Short: uncommitted, Time: time.Unix(1, 0).UTC()}
-	site := filepath.Join(source.Dir, source.Subdir)
-	if info, err := os.Stat(site); err != nil || !info.IsDir() {
-		return exported{}, fmt.Errorf("%s has no folder %s: name the Hugo site's folder with --path", source.Dir, source.Subdir)
-	}
-	return exported{Commit: commit, Site: dest}, os.CopyFS(dest, os.DirFS(site))
+	site, err := worktree.Copy(source, dest)
+	return exported{Commit: commit, Site: site}, err
 }
 
 func newReachableCommand() *cobra.Command {

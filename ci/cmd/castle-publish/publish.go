@@ -36,6 +36,7 @@ func newPublishCommand() *cobra.Command {
 				return err
 			}
 			options.Commit, options.Hugo, options.Warnings = commit.Commit, commit.Hugo, slices.Concat(commit.Warnings, built)
+			options.Site = commit.Site
 			if options.Headers, err = report.ReadHeaders(headersFile); err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ func newPublishCommand() *cobra.Command {
 		"where the tag is another image, push the next one of its rebuilds: -r2, -r3 and so on behind it")
 	addRegistryFlags(command, &options.Registry)
 	addSignFlags(command, &sign, &options.SBOM)
-	flags.StringVar(&options.Site, "site", "", "the site's folder, for what the SBOM says of its Hugo modules and npm packages")
+	flags.StringVar(&options.Export, "export", "", "the folder of commit.json, for what the SBOM says of the site's Hugo modules and npm packages")
 	flags.StringArrayVar(&steps, "step", nil, "a step that is done already, name=duration")
 	flags.StringVar(&began, "began", "", "when the run began")
 	result.add(command)

@@ -24,7 +24,8 @@ import (
 // Options say whose parts are listed.
 type Options struct {
 	Layout     string // folder with the OCI layout
-	Site       string // folder with the site, as it was built; "": its modules and packages are left out
+	Export     string // folder that the commit was exported to; "": the site's modules and packages are left out
+	Site       string // the site's path in it
 	Commit     worktree.Commit
 	Hugo       hugoversion.Choice
 	Repository string // the image's

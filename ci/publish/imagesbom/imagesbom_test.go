@@ -105,7 +105,7 @@ func debianBase(t *testing.T) []v1.Layer {
 func optionsFor(t *testing.T, artifact ocilayout.Artifact, files map[string]string) Options {
 	t.Helper()
 	o := Options{
-		Layout: filepath.Join(t.TempDir(), "layout"), Site: t.TempDir(),
+		Layout: filepath.Join(t.TempDir(), "layout"), Export: t.TempDir(), Site: ".",
 		Commit: worktree.Commit{SHA: strings.Repeat("c", 40), Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "https://example.org/blog"},
 		Hugo:   hugoversion.Choice{Version: "0.165.0"}, Repository: "ghcr.io/me/blog", Tag: "blog-ccccccc", Digest: "sha256:" + strings.Repeat("a", 64),
 	}
@@ -113,7 +113,7 @@ func optionsFor(t *testing.T, artifact ocilayout.Artifact, files map[string]stri
 		t.Fatal(err)
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(o.Site, name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(o.Export, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

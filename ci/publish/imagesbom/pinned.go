@@ -3,7 +3,6 @@ package imagesbom
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,21 +17,22 @@ import (
 
 	"tazlab.net/castle/ci/base/sbom"
 	"tazlab.net/castle/ci/publish/site/hugobuild"
+	"tazlab.net/castle/ci/publish/site/npmlock"
 )
 
 // pinned lists what the site's own files pin: Hugo modules, and the npm packages where castle installs them.
 func (o Options) pinned(d *sbom.Document, source sbom.ID) error {
-	if o.Site == "" {
+	if o.Export == "" {
 		return nil
 	}
-	modules, err := hugoModules(o.Site)
+	modules, err := hugoModules(filepath.Join(o.Export, o.Site))
 	if err != nil {
 		return err
 	}
 	for _, part := range modules {
 		d.Relate(d.Add(part), sbom.DependencyOf, source)
 	}
-	packages, err := npmPackages(o.Site)
+	packages, err := o.npmPackages()
 	if err != nil {
 		return err
 	}
@@ -67,42 +67,32 @@ func hugoModules(site string) ([]sbom.Part, error) {
 	return parts, nil
 }
 
-// npmLock is package-lock.json or npm-shrinkwrap.json: Packages by their folders since version 2, Dependencies by their names before.
-type npmLock struct {
-	Packages     map[string]npmPackage
-	Dependencies map[string]npmPackage
-}
-
-type npmPackage struct {
-	Name, Version, Resolved, Integrity string
-	Link                               bool
-}
-
-func npmPackages(site string) ([]sbom.Part, error) {
-	wanted, err := hugobuild.WantsPackages(site)
-	if err != nil || !wanted {
+// npmPackages are those of the lock file that the site is built with.
+func (o Options) npmPackages() ([]sbom.Part, error) {
+	folder, err := hugobuild.PackageFolder(o.Export, o.Site)
+	if err != nil || folder == "" {
 		return nil, err
 	}
 	var text []byte
-	for _, name := range []string{"npm-shrinkwrap.json", "package-lock.json"} { // npm takes the first
-		if text, err = os.ReadFile(filepath.Join(site, name)); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range npmlock.Names {
+		if text, err = os.ReadFile(filepath.Join(o.Export, folder, name)); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	var lock npmLock
-	if err := json.Unmarshal(text, &lock); err != nil {
+	lock, err := npmlock.Parse(text)
+	if err != nil {
 		return nil, fmt.Errorf("the lock of the site's npm packages: %w", err)
 	}
-	found := map[string]npmPackage{} // by folder, or name
+	found := map[string]npmlock.Pinned{} // by folder, or name
 	for folder, one := range lock.Packages {
 		if i := strings.LastIndex(folder, "node_modules/"); i >= 0 && !one.Link {
 			if one.Name == "" {
 				one.Name = folder[i+len("node_modules/"):]
 			}
-			found[folder] = one
+			found[folder] = one.Pinned
 		}
 	}
 	if len(lock.Packages) == 0 {
@@ -120,7 +110,7 @@ func npmPackages(site string) ([]sbom.Part, error) {
 	return slices.CompactFunc(parts, func(a, b sbom.Part) bool { return a.PURL == b.PURL }), nil
 }
 
-func npmPart(one npmPackage) sbom.Part {
+func npmPart(one npmlock.Pinned) sbom.Part {
 	namespace, last := splitLast(one.Name)
 	part := sbom.Part{Name: one.Name, Version: one.Version, Purpose: "LIBRARY", PURL: purl(packageurl.TypeNPM, namespace, last, one.Version, nil)}
 	if strings.HasPrefix(one.Resolved, "https://") {

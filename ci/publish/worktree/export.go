@@ -26,11 +26,13 @@ import (
 // gives the same files everywhere: modes are 0644 or 0755, times are the commit's, content is that of the blobs. Where a blob is
 // a Git LFS pointer, it is the content that the pointer names, taken from the clone and compared with the pointer.
 //
-// The site is dest itself, unless it sets Hugo's enableGitInfo. Then dest is a repository with the history of HEAD, and the
-// site is the same folder in it as in the source, because Hugo looks files up by their path in the repository.
+// What the site's configuration names outside the folder comes along. Then, and where the site sets Hugo's
+// enableGitInfo, the site is the same folder in dest as in the repository; else it is dest itself. With enableGitInfo
+// dest is a repository with the history of HEAD, because Hugo looks files up by their path in it.
 //
-// It refuses, with a *RefusedError, missing submodules, Git LFS pointers whose content the clone lacks and symbolic links that
-// lead out of the folder. After an error dest holds an unspecified part.
+// It refuses, with a *RefusedError, missing submodules, Git LFS pointers whose content the clone lacks, symbolic
+// links that lead out of what is exported, and settings of the site that lead out of the commit. After an error dest
+// holds an unspecified part.
 func Export(ctx context.Context, options Options, dest string) (site string, err error) {
 	c, err := read(ctx, options)
 	if err != nil {
@@ -75,7 +77,7 @@ func Part(ctx context.Context, dir, dest string, paths ...string) error {
 	for i := range entries {
 		entries[i].source = entries[i].path
 	}
-	return write(ctx, entries, dest, time.Now())
+	return write(ctx, entries, dest, time.Now(), nil)
 }
 
 func (c committed) export(ctx context.Context, dest string) (site string, err error) {
@@ -85,17 +87,24 @@ func (c committed) export(ctx context.Context, dest string) (site string, err er
 	if err := makeEmpty(dest); err != nil {
 		return "", err
 	}
-	site = dest
+	if !c.mirrored() {
+		return dest, write(ctx, c.entries, dest, c.commit.Time, c.linksInside)
+	}
+	top := filepath.Join(dest, c.outside.Top)
+	site = filepath.Join(top, filepath.FromSlash(c.subdir))
+	if err := os.MkdirAll(site, 0o755); err != nil {
+		return "", err
+	}
 	if c.commit.GitInfo {
-		if err := c.repository.copyHistory(ctx, c.commit.SHA, dest); err != nil {
-			return "", err
-		}
-		site = filepath.Join(dest, filepath.FromSlash(c.subdir))
-		if err := os.MkdirAll(site, 0o755); err != nil {
+		if err := c.repository.copyHistory(ctx, c.commit.SHA, top); err != nil {
 			return "", err
 		}
 	}
-	return site, write(ctx, c.entries, site, c.commit.Time)
+	entries := slices.Clone(c.entries)
+	for i := range entries {
+		entries[i].path = entries[i].source
+	}
+	return site, write(ctx, entries, top, c.commit.Time, c.linksInside)
 }
 
 func makeEmpty(dest string) error {
@@ -112,22 +121,25 @@ func makeEmpty(dest string) error {
 	return nil
 }
 
-// write creates the files, and refuses the links that lead out of dest.
-func write(ctx context.Context, entries []entry, dest string, when time.Time) error {
+// write creates the files, and refuses the links that inside does not know.
+func write(ctx context.Context, entries []entry, dest string, when time.Time, inside linkCheck) error {
 	writer, err := filetree.Open(dest, when)
 	if err != nil {
 		return err
 	}
-	problems, err := writeEntries(ctx, writer, entries)
+	problems, err := writeEntries(ctx, writer, entries, inside)
 	if err := errors.Join(err, writer.Close()); err != nil {
 		return err
 	}
 	return refuse(problems...)
 }
 
-// writeEntries writes files and links, those from Git LFS first, and lists the links that lead out of the folder. Reading from Git
-// and writing go on on all CPUs.
-func writeEntries(ctx context.Context, w *filetree.Writer, entries []entry) ([]Problem, error) {
+// linkCheck reports whether a link with this target may be exported.
+type linkCheck func(link entry, target string) bool
+
+// writeEntries writes files and links, those from Git LFS first, and lists the links that may not be. Reading from
+// Git and writing go on on all CPUs.
+func writeEntries(ctx context.Context, w *filetree.Writer, entries []entry, inside linkCheck) ([]Problem, error) {
 	var blobs, pointers []entry
 	for _, e := range entries {
 		if !filepath.IsLocal(filepath.FromSlash(e.path)) || holdsGitDir(e.path) {
@@ -148,7 +160,7 @@ func writeEntries(ctx context.Context, w *filetree.Writer, entries []entry) ([]P
 	tasks.SetLimit(runtime.GOMAXPROCS(0))
 	for i, run := range runs {
 		tasks.Go(func() (err error) {
-			problems[i], err = writeBlobs(ctx, w, run)
+			problems[i], err = writeBlobs(ctx, w, run, inside)
 			return err
 		})
 	}
@@ -169,12 +181,12 @@ func writeStored(w *filetree.Writer, entries []entry) (err error) {
 }
 
 // writeBlobs writes what one git process reads.
-func writeBlobs(ctx context.Context, w *filetree.Writer, run []entry) (problems []Problem, err error) {
+func writeBlobs(ctx context.Context, w *filetree.Writer, run []entry, inside linkCheck) (problems []Problem, err error) {
 	h := w.Hand()
 	defer func() { err = errors.Join(err, h.Leave()) }()
 	err = readBatch(ctx, run, func(e entry, content []byte) error {
 		switch {
-		case e.mode == modeSymlink && !staysInside(e.path, string(content)):
+		case e.mode == modeSymlink && !inside(e, string(content)):
 			problems = append(problems, Problem{
 				Path: e.source,
 				What: fmt.Sprintf("a symbolic link to %s, outside the published folder", content),
@@ -205,22 +217,24 @@ func holdsGitDir(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
-// staysInside reports whether a link at the given path leads to a place below the same top. "Up" counts only at the target's
-// beginning, from the link's own folder, which is a real one: after the name of another link it could lead anywhere.
-func staysInside(link, target string) bool {
+// linkTarget is the path that a link leads to; not ok where that is not below the same top. "Up" counts only at the
+// target's beginning, from the link's own folder, which is a real one: after the name of another link it could lead
+// anywhere.
+func linkTarget(link, target string) (at string, ok bool) {
 	if target == "" || path.IsAbs(target) {
-		return false
+		return "", false
 	}
 	named := false
 	for part := range strings.SplitSeq(target, "/") {
 		switch {
 		case part == ".." && named:
-			return false
+			return "", false
 		case part != ".." && part != "." && part != "":
 			named = true
 		}
 	}
-	return filepath.IsLocal(path.Join(path.Dir(link), target))
+	at = path.Join(path.Dir(link), target)
+	return at, filepath.IsLocal(at)
 }
 
 // copyHistory makes dest a repository whose detached HEAD is the commit. A bundle is a file, so that git starts no second

@@ -15,6 +15,7 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/publish/site/hugopaths"
 )
 
 // Commit is what would be published.
@@ -52,7 +53,8 @@ type committed struct {
 	repository repository
 	commit     Commit
 	subdir     string
-	entries    []entry
+	entries    []entry           // of the site's folder, then of what it needs outside
+	outside    hugopaths.Outside // what that is
 
 	problems   []Problem // why it cannot be published as it is
 	submodules []Problem // likewise those that could not be listed, which the tree's changes name too
@@ -92,12 +94,14 @@ func (c *committed) list(ctx context.Context) (err error) {
 	} else if err != nil {
 		return err
 	}
-	if c.problems, err = resolvePointers(ctx, c.repository.dir, c.entries); err != nil {
+	if err := c.follow(ctx); err != nil {
 		return err
 	}
-	if c.commit.GitInfo, err = usesGitInfo(ctx, c.entries); err != nil {
+	pointers, err := resolvePointers(ctx, c.repository.dir, c.entries)
+	if err != nil {
 		return err
 	}
+	c.problems = append(c.problems, pointers...)
 	switch {
 	case c.commit.Shallow && c.commit.GitInfo:
 		c.problems = append(c.problems, historyCutOff)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ func Build(ctx context.Context, opts Options) (warning string, err error) {
 		return "", err
 	}
 	defer os.RemoveAll(home)
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitConfig), 0o600); err != nil {
+		return "", err
+	}
 	env, err := environment(ctx, opts, home)
 	if err != nil {
 		return "", err
@@ -66,8 +70,39 @@ func Build(ctx context.Context, opts Options) (warning string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return warning, unpinned(opts.Site, pinned)
+	if err := unpinned(opts.Site, pinned); err != nil {
+		return "", err
+	}
+	return warning, hasPages(opts.Out)
 }
+
+// pageExtensions are those of pages, and of what a site without pages is for.
+var pageExtensions = []string{".html", ".htm", ".xhtml", ".json"}
+
+// hasPages refuses a built site without a page: Hugo is content where it finds neither layouts nor content.
+func hasPages(folder string) error {
+	found := errors.New("a page")
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && slices.Contains(pageExtensions, strings.ToLower(filepath.Ext(name))) {
+			return found
+		}
+		return err
+	})
+	if errors.Is(err, found) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.New("the built site has no page: Hugo found no layouts or no content; " +
+		"check that the commit has the folders that theme, themesDir, contentDir and module.mounts of Hugo's configuration name")
+}
+
+// gitConfig is what the image's own user has in its home, and another user builds here: with Git's default, Hugo
+// finds no history of a file whose name is not ASCII. It is a file because Hugo hands no GIT_CONFIG_COUNT on to git
+// (security.exec.osEnv). The image's safe.directory is for its own folder /project; an export belongs to the user who
+// builds it. Source: Dockerfile and config/security/securityConfig.go of Hugo v0.165.0.
+const gitConfig = "[core]\n\tquotePath = false\n"
 
 // checkVersion has Hugo read the configurations of the site and its themes, which takes a moment and already tells what they ask
 // of its version. A site whose configuration it refuses fails here as it would in the build.
@@ -100,6 +135,7 @@ func environment(ctx context.Context, opts Options, home string) ([]string, erro
 		"HUGO_CACHEDIR=" + filepath.Join(opts.Cache, "hugo"),
 		"HUGO_RESOURCEDIR=" + filepath.Join(opts.Cache, "resources"),
 		"HUGO_BUILD_USERESOURCECACHEWHEN=never",
+		"PATH=" + searchPath(opts.Site),
 	}
 	if named, err := namesProxy(opts.Site); err != nil || named {
 		return env, err
@@ -114,6 +150,21 @@ func environment(ctx context.Context, opts Options, home string) ([]string, erro
 		return nil, err
 	}
 	return append(env, "HUGO_MODULE_PROXY="+strings.TrimSpace(proxy)), nil
+}
+
+// searchPath is PATH with the programs of npm packages that are installed above the site, nearest first, as npm
+// itself starts programs. Those in the site's own folder Hugo finds by itself.
+func searchPath(site string) string {
+	var folders []string
+	for folder := filepath.Dir(site); ; folder = filepath.Dir(folder) {
+		programs := filepath.Join(folder, "node_modules", ".bin")
+		if info, err := os.Stat(programs); err == nil && info.IsDir() {
+			folders = append(folders, programs)
+		}
+		if folder == filepath.Dir(folder) {
+			return strings.Join(append(folders, os.Getenv("PATH")), string(filepath.ListSeparator))
+		}
+	}
 }
 
 var proxySetting = regexp.MustCompile(`(?im)^[\s\w."'{]*\bproxy["']?\s*[=:]`)

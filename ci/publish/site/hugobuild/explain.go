@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -108,7 +109,7 @@ func packageMissing(site, said string) error {
 }
 
 func notInstalled(site, what, name string) error {
-	if isThere(site, "package.json") && !hasLock(site) {
+	if isThere(site, packageList) && !lockedAbove(site) {
 		other := ""
 		for _, lock := range []string{"yarn.lock", "pnpm-lock.yaml", "bun.lock"} {
 			if isThere(site, lock) {
@@ -120,6 +121,16 @@ func notInstalled(site, what, name string) error {
 	}
 	return fmt.Errorf("the site needs %s, which its lock file does not have: run npm install --save-dev %s and commit package.json and package-lock.json",
 		what, name)
+}
+
+// lockedAbove reports whether the site or a folder above it has a lock file.
+func lockedAbove(site string) bool {
+	for folder := site; !hasLock(folder); folder = filepath.Dir(folder) {
+		if folder == filepath.Dir(folder) {
+			return false
+		}
+	}
+	return true
 }
 
 func programRefused(_, said string) error {

@@ -8,22 +8,76 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"tazlab.net/castle/ci/base/copytree"
+	"tazlab.net/castle/ci/publish/site/npmlock"
 )
 
 // npmTimeout bounds the download of all packages.
 const npmTimeout = 15 * time.Minute
 
-// packageFiles are what decides the packages: the site's list, either kind of lock, npm's settings, and the lists of
-// workspaces where `hugo mod npm pack` puts that of the themes. .dagger/blog.go gives the step just these.
-var packageFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc", "packages/*/package.json"}
+// settingsOfNpm are the files beside a lock that decide with it what is installed.
+var settingsOfNpm = []string{packageList, ".npmrc"}
+
+const packageList = "package.json"
+
+// PackageFiles are what decides the packages, by their paths in the folder of the lock file: the folder's list,
+// either kind of lock, npm's settings, the lists of the folders that the lock links to, and those of workspaces where
+// `hugo mod npm pack` puts that of the themes.
+func PackageFiles(folder string) ([]string, error) {
+	names := slices.Concat(npmlock.Names, settingsOfNpm)
+	for _, name := range npmlock.Names {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		lock, err := npmlock.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: run npm install and commit it", name, err)
+		}
+		for _, linked := range lock.Folders() {
+			if filepath.IsLocal(linked) {
+				names = append(names, path.Join(linked, packageList))
+			}
+		}
+		break
+	}
+	lists, err := filepath.Glob(filepath.Join(folder, "packages", "*", packageList))
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
+		names = append(names, path.Join("packages", filepath.Base(filepath.Dir(list)), packageList))
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !isThere(folder, name) })
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// PackageFolder is the folder whose packages the site is built with, as a path below top: the site's own, or the
+// nearest above it with a lock file. It is empty where none is to be installed.
+func PackageFolder(top, site string) (string, error) {
+	for folder := site; ; folder = path.Dir(folder) {
+		at := filepath.Join(top, folder)
+		if wanted, err := WantsPackages(at); err != nil || wanted {
+			return folder, err
+		}
+		if hasLock(at) || isThere(at, "node_modules") || folder == "." {
+			return "", nil
+		}
+	}
+}
 
 // PackageOptions say whose packages to install.
 type PackageOptions struct {
-	Site  string // the site's folder, or only its packageFiles
+	Site  string // the folder of the lock file, or only its PackageFiles
 	Out   string // an empty folder or none; node_modules comes into it
 	Cache string // npm's, kept between builds
 
@@ -44,21 +98,13 @@ func Packages(ctx context.Context, opts PackageOptions) error {
 	if err != nil || !wanted {
 		return err
 	}
-	var copied []string
-	for _, pattern := range packageFiles {
-		found, err := filepath.Glob(filepath.Join(opts.Site, pattern))
-		if err != nil {
+	copied, err := PackageFiles(opts.Site)
+	if err != nil {
+		return err
+	}
+	for _, name := range copied {
+		if err := copytree.Over(filepath.Join(opts.Site, name), filepath.Join(opts.Out, name)); err != nil {
 			return err
-		}
-		for _, file := range found {
-			name, err := filepath.Rel(opts.Site, file)
-			if err != nil {
-				return err
-			}
-			if err := copytree.Over(file, filepath.Join(opts.Out, name)); err != nil {
-				return err
-			}
-			copied = append(copied, name)
 		}
 	}
 	home, err := os.MkdirTemp("", "castle-home-*")
@@ -95,7 +141,7 @@ func WantsPackages(site string) (bool, error) {
 	if isThere(site, "node_modules") || !hasLock(site) {
 		return false, nil
 	}
-	data, err := os.ReadFile(filepath.Join(site, "package.json"))
+	data, err := os.ReadFile(filepath.Join(site, packageList))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -113,7 +159,7 @@ func WantsPackages(site string) (bool, error) {
 }
 
 func hasLock(site string) bool {
-	return isThere(site, "package-lock.json") || isThere(site, "npm-shrinkwrap.json")
+	return slices.ContainsFunc(npmlock.Names, func(name string) bool { return isThere(site, name) })
 }
 
 func isThere(site, name string) bool {

@@ -107,3 +107,56 @@ func TestAListThatIsNoJSONIsNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A workspace's packages are installed where its lock is, and Hugo finds their programs there.
+func TestPackagesOfALockAboveTheSiteAreInstalledThere(t *testing.T) {
+	npm := needs.Command(t, "npm", "npm")
+	top := t.TempDir()
+	write(t, top, `
+-- work/package.json --
+{"workspaces": ["website", "tools/upper"]}
+-- work/website/package.json --
+{"name": "site", "dependencies": {"upper": "*"}}
+-- work/tools/upper/package.json --
+{"name": "upper", "version": "0.1.0", "bin": "upper.js"}
+-- work/tools/upper/upper.js --
+-- work/tools/other.js --
+`)
+	lock := exec.CommandContext(t.Context(), npm, "install", "--package-lock-only", "--offline", "--ignore-scripts")
+	lock.Dir = filepath.Join(top, "work")
+	if output, err := lock.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	folder, err := PackageFolder(top, "work/website")
+	if err != nil || folder != "work" {
+		t.Fatalf("the folder is %q, %v", folder, err)
+	}
+	files, err := PackageFiles(filepath.Join(top, folder))
+	want := []string{"package-lock.json", "package.json", "tools/upper/package.json", "website/package.json"}
+	if err != nil || !slices.Equal(files, want) {
+		t.Fatalf("%q, %v, want %q", files, err, want)
+	}
+	out := filepath.Join(top, "out")
+	if err := Packages(t.Context(), PackageOptions{Site: filepath.Join(top, folder), Out: out, Cache: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	if target, err := os.Readlink(filepath.Join(out, "node_modules", "upper")); err != nil || target != "../tools/upper" {
+		t.Errorf("node_modules/upper leads to %q, %v", target, err)
+	}
+}
+
+func TestTheNearestLockDecidesWherePackagesAreInstalled(t *testing.T) {
+	const list = `{"devDependencies": {"a": "1"}}`
+	for _, story := range []struct{ name, archive, want string }{
+		{"the site's own", "-- package.json --\n" + list + "\n-- package-lock.json --\n{}\n-- site/package.json --\n" + list + "\n-- site/package-lock.json --\n{}\n", "site"},
+		{"above", "-- package.json --\n" + list + "\n-- package-lock.json --\n{}\n-- site/package.json --\n" + list + "\n", "."},
+		{"committed packages", "-- package.json --\n" + list + "\n-- package-lock.json --\n{}\n-- site/node_modules/a/x --\n", ""},
+		{"none", "-- package.json --\n" + list + "\n-- site/hugo.toml --\n", ""},
+	} {
+		top := t.TempDir()
+		write(t, top, story.archive)
+		if got, err := PackageFolder(top, "site"); err != nil || got != story.want {
+			t.Errorf("%s: %q, %v, want %q", story.name, got, err, story.want)
+		}
+	}
+}

@@ -19,8 +19,10 @@
 //     does not reach a page's address.
 //   - To write the pages' front matter alike changes what pages show as their tags and which pages a template finds by one.
 //
-// What the reader does not see: terms that content adapters and cascades give to pages, and content of modules that are not in
-// the site's folder. A term that is ambiguous by those alone stays as it is.
+// What the reader does not see: terms that content adapters and cascades give to pages, and content of Hugo modules
+// that are not vendored. A term that is ambiguous by those alone stays as it is.
+//
+// Terms are settled from Hugo v0.126.0 on. An older one is left to choose, and the warnings say so.
 //
 // Languages. The translations of a page are listed by the languages' weights. Where languages have the same weight, or none,
 // the translations of a page that Hugo makes itself come in the order of a map, so that links to them change places. Such

@@ -121,7 +121,7 @@ func (s *site) weigh(files *os.Root, when time.Time) (warnings []string, err err
 	if err != nil {
 		return nil, err
 	}
-	return warnings, add(files, weightsFile, content, when)
+	return warnings, add(files, path.Join(s.folder, weightsFile), content, when)
 }
 
 // add writes a file with its folders, which all get the given time.

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // page is a file of content.
 type page struct {
-	name      string // in the site's folder
+	name      string // relative to the site's folder
 	key       string // its path in the content
 	languages []string
 	settings  hugoconfig.Config
@@ -57,7 +58,7 @@ func ignored(name string) bool {
 func (s *site) page(r root, name string, settings hugoconfig.Config) page {
 	within := strings.TrimPrefix(strings.TrimPrefix(name, r.dir), "/")
 	base, code := s.splitName(path.Base(within))
-	p := page{name: name, languages: r.languages, settings: settings}
+	p := page{name: s.shown(name), languages: r.languages, settings: settings}
 	if code != "" {
 		p.languages = []string{code}
 	}
@@ -69,6 +70,15 @@ func (s *site) page(r root, name string, settings hugoconfig.Config) page {
 	}
 	p.key = keyOf(strings.TrimPrefix(path.Join(r.at, path.Dir(within), base), "/"))
 	return p
+}
+
+// shown is how a file is called from the site's folder.
+func (s *site) shown(name string) string {
+	relative, err := filepath.Rel(filepath.FromSlash(s.folder), filepath.FromSlash(name))
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(relative)
 }
 
 // splitName takes extension and language off a file's name; the language is empty where there is none.

@@ -12,20 +12,29 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/semver"
 )
 
-// Settle makes the site in the folder, which is a copy, the same in every build. What it writes has the given time. It returns a
-// sentence for each thing that was ambiguous, in order, with the fix.
-func Settle(folder string, when time.Time) (warnings []string, err error) {
-	files, err := os.OpenRoot(folder)
+// oldest is the version of Hugo from which on terms are settled: the first with content adapters. Before v0.123.0 the
+// front matter's build had another name, and terms other paths. Source: hugolib/page__meta.go of Hugo v0.165.0,
+// gohugo.io/content-management/content-adapters.
+const oldest = "v0.126.0"
+
+// Settle makes the site in a folder below top, which is a copy, the same in every build; its content may also be
+// elsewhere below top. What it writes has the given time. It returns a sentence for each thing that was ambiguous, in
+// order, with the fix.
+func Settle(top, folder, hugo string, when time.Time) (warnings []string, err error) {
+	files, err := os.OpenRoot(top)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
-	s, err := openSite(files.FS())
+	s, err := openSite(files.FS(), folder)
 	if err != nil {
 		return nil, err
 	}
+	s.settlesTerms = hugo == "" || semver.Compare("v"+hugo, oldest) >= 0
 	terms, err := s.terms(time.Now())
 	if err != nil {
 		return nil, err
@@ -46,7 +55,7 @@ func Settle(folder string, when time.Time) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(unweighted, s.sameTerm(ambiguous), sameAddress(terms, oneAddress)), nil
+	return slices.Concat(unweighted, s.sameTerm(ambiguous), s.sameAddress(terms, oneAddress)), nil
 }
 
 // id tells a term from those of other languages.
@@ -114,8 +123,12 @@ func (s *site) write(files *os.Root, l language, terms []term, hidden map[string
 	return add(files, adapter, []byte(text), when)
 }
 
-// top is the folder at the top of a language's content, and what in a file's name there tells the language.
+// top is the folder at the top of a language's content, and what in a file's name there tells the language. It is empty
+// where no terms can be settled.
 func (s *site) top(l language) (dir, infix string) {
+	if !s.settlesTerms {
+		return "", ""
+	}
 	for _, r := range s.roots {
 		switch {
 		case r.foreign || r.at != "":
@@ -211,7 +224,7 @@ func taxonomyOf(terms []term, key string) string {
 }
 
 // sameAddress words the terms whose page another one takes the place of, those of all languages together.
-func sameAddress(terms []term, hidden map[string]term) []string {
+func (s *site) sameAddress(terms []term, hidden map[string]term) []string {
 	files := map[string][]string{}
 	for _, t := range terms {
 		files[t.key] = append(files[t.key], t.files()...)
@@ -224,8 +237,13 @@ func sameAddress(terms []term, hidden map[string]term) []string {
 			continue
 		}
 		said[t.key] = true
-		warnings = append(warnings, fmt.Sprintf("%s: %q (%s) and %q (%s) are two terms with one address, and the page there is that of %q; write them alike",
-			t.plural, shown.title(), examples(files[shown.key]), t.title(), examples(files[t.key]), shown.title()))
+		page := "either of them, another one in each build"
+		if top, _ := s.top(t.language); top != "" {
+			page = strconv.Quote(shown.title())
+		}
+		warnings = append(warnings, fmt.Sprintf(
+			"%s: %q (%s) and %q (%s) are two terms with one address, and the page there is that of %s; write them alike",
+			t.plural, shown.title(), examples(files[shown.key]), t.title(), examples(files[t.key]), page))
 	}
 	slices.Sort(warnings)
 	return warnings

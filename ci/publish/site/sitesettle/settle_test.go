@@ -50,7 +50,7 @@ func (s testSite) write(name, content string) {
 
 func (s testSite) settle() []string {
 	s.t.Helper()
-	warnings, err := Settle(s.dir, when)
+	warnings, err := Settle(filepath.Dir(s.dir), filepath.Base(s.dir), "0.165.0", when)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -339,5 +339,41 @@ func TestWhatIsWrittenHasTheGivenTime(t *testing.T) {
 	}
 	if weights, err := os.ReadFile(filepath.Join(s.dir, weightsFile)); err != nil || string(weights) != `{"de":{"weight":2},"en":{"weight":3},"fr":{"weight":1}}` {
 		t.Errorf("%s, %v", weights, err)
+	}
+}
+
+func TestTermsOfContentOutsideTheSiteAreSettled(t *testing.T) {
+	top := newSite(t, map[string]string{
+		"website/hugo.yaml": "contentDir: ../docs\n", "website/layouts/all.html": layout,
+		"docs/a.md": "---\ntitle: A\ntags: [AI]\n---\n", "docs/b.md": "---\ntitle: B\ntags: [ai]\n---\n",
+	})
+	warnings, err := Settle(top.dir, "website", "0.165.0", when)
+	if want := `tags: "AI" (../docs/a.md) and "ai" (../docs/b.md) are one term`; err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
+		t.Fatalf("%q, %v", warnings, err)
+	}
+	if _, err := os.Stat(filepath.Join(top.dir, "docs/tags/AI/_index.md")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTermsAreLeftToAHugoThatDoesNotKnowWhatTheyAreSettledWith(t *testing.T) {
+	for version, settled := range map[string]bool{"0.111.3": false, "0.125.7": false, "0.126.0": true} {
+		s := newSite(t, map[string]string{
+			"content/a.md": "---\ntags: [AI, .NET, What!]\n---\n", "content/b.md": "---\ntags: [ai, .net, what]\n---\n",
+		})
+		warnings, err := Settle(filepath.Dir(s.dir), filepath.Base(s.dir), version, when)
+		if err != nil || len(warnings) != 3 {
+			t.Fatalf("%s: %q, %v", version, warnings, err)
+		}
+		for _, warning := range warnings {
+			if strings.Contains(warning, "another one in each build") == settled {
+				t.Errorf("%s: %s", version, warning)
+			}
+		}
+		for _, name := range []string{"content/_content.gotmpl", "content/tags"} {
+			if _, err := os.Stat(filepath.Join(s.dir, name)); (err == nil) != settled {
+				t.Errorf("%s: %s: %v", version, name, err)
+			}
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 // site is what the configuration says of terms.
 type site struct {
 	files         fs.FS
+	folder        string // the site's, in files
 	config        hugoconfig.Config
 	main          string // the language of content that names none
 	languages     []language
@@ -20,23 +21,29 @@ type site struct {
 	keepCase      bool // disablePathToLower
 	removeAccents bool
 	ownAddresses  bool // terms may have other addresses than their paths
+	settlesTerms  bool // this Hugo knows what terms are settled with
 }
 
 // root is a folder of content.
 type root struct {
-	dir       string   // relative to the site's folder
+	dir       string   // in the files
 	at        string   // where in the content it stands, empty for the top
 	languages []string // of files whose name has none
 	foreign   bool     // a theme's: read, never written to
 }
 
-func openSite(files fs.FS) (*site, error) {
-	config, err := hugoconfig.LoadFS(files)
+func openSite(files fs.FS, folder string) (*site, error) {
+	own, err := fs.Sub(files, folder)
+	if err != nil {
+		return nil, err
+	}
+	config, err := hugoconfig.LoadFS(own)
 	if err != nil {
 		return nil, err
 	}
 	s := &site{
 		files:         files,
+		folder:        folder,
 		config:        config,
 		keepCase:      config.Bool("disablePathToLower", false),
 		removeAccents: config.Bool("removePathAccents", false),
@@ -116,9 +123,9 @@ func (s *site) matching(globs []string) []string {
 	return codes
 }
 
-// addRoot adds a folder that is in the site, once.
+// addRoot adds a folder that is there, once. Its dir is relative to the site's.
 func (s *site) addRoot(added root) {
-	added.dir = path.Clean(added.dir)
+	added.dir = path.Join(s.folder, added.dir)
 	known := slices.ContainsFunc(s.roots, func(r root) bool { return r.dir == added.dir && r.at == added.at })
 	if info, err := fs.Stat(s.files, added.dir); known || err != nil || !info.IsDir() {
 		return
