@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"tazlab.net/castle/ci/test/needs"
 )
 
 // Hugo's image sets core.quotePath for its own user, and this build is another's.
@@ -54,34 +52,18 @@ func TestASiteWithoutAPageIsRefused(t *testing.T) {
 }
 
 // A program of a workspace is in node_modules at the repository's root.
-func TestHugoFindsProgramsThatAreInstalledAboveTheSite(t *testing.T) {
-	needs.Command(t, "nodejs", "node")
-	opts := workshop(t, `
--- hugo.toml --
-[security.node.permissions]
-disable = true # which Debian's Node.js does not have
--- assets/main.css --
-a { color: red }
--- layouts/home.html --
-{{ (resources.Get "main.css" | css.PostCSS).Content }}
--- ../node_modules/postcss-cli/index.js --
-#!/usr/bin/env node
-process.stdin.on("data", text => process.stdout.write(String(text).toUpperCase()))
-`)
-	programs := filepath.Join(opts.Site, "..", "node_modules", ".bin")
-	if err := os.Mkdir(programs, 0o755); err != nil {
-		t.Fatal(err)
+func TestProgramsOfPackagesAboveTheSiteAreOnPATHNearestFirst(t *testing.T) {
+	top := t.TempDir()
+	t.Setenv("PATH", "/usr/bin")
+	var want []string
+	for _, folder := range []string{"a/b", "a"} {
+		programs := filepath.Join(top, folder, "node_modules", ".bin")
+		if err := os.MkdirAll(programs, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, programs)
 	}
-	if err := os.Chmod(filepath.Join(programs, "..", "postcss-cli", "index.js"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../postcss-cli/index.js", filepath.Join(programs, "postcss")); err != nil {
-		t.Fatal(err)
-	}
-	if err := opts.build(t); err != nil {
-		t.Fatal(err)
-	}
-	if got := opts.page(t); !strings.Contains(got, "COLOR: RED") {
-		t.Errorf("got %q", got)
+	if got := searchPath(filepath.Join(top, "a/b/site")); got != strings.Join(append(want, "/usr/bin"), ":") {
+		t.Errorf("PATH is %s", got)
 	}
 }
