@@ -54,7 +54,8 @@ func newExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if made.Hugo, err = resolveHugo(cmd.Context(), source, made.SHA != uncommitted, asked, hugoDefault); err != nil {
+			var unheard []string
+			if made.Hugo, unheard, err = resolveHugo(cmd.Context(), source, made.SHA != uncommitted, asked, hugoDefault); err != nil {
 				return err
 			}
 			// A folder that is no repository can be looked at, and nothing of it is kept.
@@ -68,6 +69,7 @@ func newExportCommand() *cobra.Command {
 			if made.Warnings, err = sitesettle.Settle(out, filepath.ToSlash(made.Site), made.Hugo.Version, made.Time); err != nil {
 				return err
 			}
+			made.Warnings = append(unheard, made.Warnings...)
 			if made.Packages, err = hugobuild.PackageFolder(out, made.Site); err != nil {
 				return err
 			}
@@ -100,21 +102,28 @@ func export(ctx context.Context, source worktree.Options, dest string) (exported
 	return exported{Commit: commit, Site: site}, err
 }
 
-// resolveHugo finds the version of Hugo in the commit, as Git has it, or else in the folder as it is.
-func resolveHugo(ctx context.Context, source worktree.Options, committed bool, asked hugoversion.Choice, fallback string) (hugoversion.Choice, error) {
+// resolveHugo finds the version of Hugo in the commit, as Git has it, or else in the folder as it is, and what is asked of Hugo there
+// that is not heeded.
+func resolveHugo(
+	ctx context.Context, source worktree.Options, committed bool, asked hugoversion.Choice, fallback string,
+) (chosen hugoversion.Choice, unheard []string, err error) {
 	folder := source.Dir
-	if committed && asked.Version == "" {
+	if committed {
 		part, err := os.MkdirTemp("", "castle-hugo-*")
 		if err != nil {
-			return hugoversion.Choice{}, err
+			return chosen, nil, err
 		}
 		defer os.RemoveAll(part)
 		if err := worktree.Part(ctx, source.Dir, part, hugoversion.Paths(source.Subdir)...); err != nil {
-			return hugoversion.Choice{}, err
+			return chosen, nil, err
 		}
 		folder = part
 	}
-	return hugoversion.Resolve(os.DirFS(folder), source.Subdir, asked, fallback)
+	if chosen, err = hugoversion.Resolve(os.DirFS(folder), source.Subdir, asked, fallback); err != nil {
+		return chosen, nil, err
+	}
+	unheard, err = hugoversion.Unheard(os.DirFS(folder), source.Subdir, chosen)
+	return chosen, unheard, err
 }
 
 // uncommitted stands where else a commit's SHA does.

@@ -1,6 +1,6 @@
 // Package hugoversion finds the version of Hugo that a site is built with, from the most particular to the most general: what
 // castle.yaml or the call says; the file .hugo-version, the site's before the repository's; what the repository's workflows and
-// its host's configuration name, where they agree; what the site's configuration has as module.hugoVersion; castle's own.
+// its host's configuration name, where they agree; npm's package hugo-extended; what the site's configuration has as module.hugoVersion; castle's own.
 package hugoversion
 
 import (
@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"tazlab.net/castle/ci/publish/site/hugoconfig"
+	"tazlab.net/castle/ci/publish/site/npmlock"
 )
 
 // Choice is a version of Hugo, such as 0.148.1, and who asks for it.
@@ -48,8 +49,9 @@ const (
 
 // Paths are the files and folders of a repository that may say something of the version for the site in its folder site.
 func Paths(site string) []string {
-	paths := []string{versionFile, netlifyFile, workflows}
-	for _, name := range slices.Concat([]string{versionFile, netlifyFile}, hugoconfig.Paths()) {
+	both := slices.Concat([]string{versionFile, netlifyFile, packageList}, npmlock.Names, unread)
+	paths := append(slices.Clone(both), workflows)
+	for _, name := range slices.Concat(both, hugoconfig.Paths()) {
 		if at := path.Join(site, name); !slices.Contains(paths, at) {
 			paths = append(paths, at)
 		}
@@ -64,7 +66,7 @@ func Resolve(repository fs.FS, site string, asked Choice, fallback string) (Choi
 		return asked, nil
 	}
 	r := reader{repository: repository, site: path.Clean(site), fallback: fallback}
-	for _, find := range []func() (Choice, error){r.versionFile, r.automation, r.constraint} {
+	for _, find := range []func() (Choice, error){r.versionFile, r.automation, r.npm, r.constraint} {
 		if found, err := find(); err != nil || found.Version != "" {
 			return found, err
 		}
