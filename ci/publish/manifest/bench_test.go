@@ -20,7 +20,8 @@ func BenchmarkBump(b *testing.B) {
 		long.WriteString("---\n")
 	}
 	long.Write(src)
-	for name, manifest := range map[string][]byte{"one": src, "hundred": []byte(long.String())} {
+	oneLine := `{"spec":{"containers":[` + strings.Repeat(`{"image":"tazzo/other:v1"},`, 10_000) + `{"image":"tazzo/tazlab.net:v1"}]}}`
+	for name, manifest := range map[string][]byte{"one": src, "hundred": []byte(long.String()), "one line": []byte(oneLine)} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(manifest)))
 			b.ReportAllocs()

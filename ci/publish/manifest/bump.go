@@ -84,12 +84,15 @@ type edit struct {
 }
 
 func (b *bump) plan() error {
-	if d := sopsDocument(b.documents); d != 0 {
-		return b.unsupported("document %d is sealed by SOPS, whose checksum covers the image too; "+
-			"change it with sops, or encrypt with mac_only_encrypted", d)
+	if isSealed(b.documents[b.target.Document-1]) {
+		return b.unsupported("document %d is encrypted by SOPS, whose checksum covers the image too; "+
+			"change it with sops, or encrypt with mac_only_encrypted", b.target.Document)
 	}
 	if !b.target.isLiteral() {
-		return b.unsupported("the tag or digest is not literal but filled in elsewhere; change it there")
+		return b.unsupported("%s", b.target.whyNotLiteral())
+	}
+	if err := b.checkPins(); err != nil {
+		return err
 	}
 	var err error
 	if b.target.whole != nil {
@@ -101,15 +104,22 @@ func (b *bump) plan() error {
 	return err
 }
 
-// sopsDocument is the number of the first document whose plain values, too, are covered by a SOPS MAC; 0 if there is none.
-func sopsDocument(documents []*yaml.Node) int {
-	for i, d := range documents {
-		if len(d.Content) > 0 && lookup(d.Content[0], "sops", "mac") != nil &&
-			lookupString(d.Content[0], "sops", "mac_only_encrypted") != "true" {
-			return i + 1
+// checkPins refuses digests that would go on winning over the new tag: all of them where no digest is pinned, else
+// all but the one that is set.
+func (b *bump) checkPins() error {
+	for i, p := range b.target.pins {
+		if stringValue(p.value) != "" && (b.digest == "" || b.target.whole != nil || i > 0) {
+			return &StaleDigestError{Location: b.target.Location, Key: p.key, Line: b.text.line(b.text.nodeOffset(p.value))}
 		}
 	}
-	return 0
+	return nil
+}
+
+// isSealed reports whether the SOPS MAC of a document covers its plain values, too. SOPS writes its metadata into every
+// document that it encrypts (stores/yaml/store.go, EmitEncryptedFile), so a document without it is under no MAC.
+func isSealed(document *yaml.Node) bool {
+	return len(document.Content) > 0 && lookup(document.Content[0], "sops", "mac") != nil &&
+		lookupString(document.Content[0], "sops", "mac_only_encrypted") != "true"
 }
 
 func (b *bump) newReference() Reference {
@@ -129,15 +139,16 @@ func (b *bump) planSplit() error {
 	t := b.target
 	tag, composite := b.tag, strings.Contains(stringValue(t.tag), "@")
 	switch {
+	case t.digestInName:
+		return b.unsupported("a digest is written into the repository, and wins over a new tag; "+
+			"write the repository as %s, and tag: %s below it, once", t.Repository, b.tag)
 	case t.tag == nil && t.digest == nil:
 		return b.unsupported("there is neither a tag nor a digest; write one into the manifest once")
-	case b.digest == "" && stringValue(t.digest) != "":
-		return &StaleDigestError{Location: t.Location}
-	case b.digest == "" && t.tag == nil:
+	case b.digest == "" && t.tag == nil && stringValue(t.digest) == "":
 		return b.unsupported("there is no tag; write one into the manifest once")
 	case b.digest == "":
 	case t.digest != nil:
-		if err := b.set(t.digest, "", b.digest); err != nil {
+		if err := b.set(t.digest, "", t.pins[0].spell(b.digest)); err != nil {
 			return err
 		}
 	case composite:
@@ -147,8 +158,8 @@ func (b *bump) planSplit() error {
 			return err
 		}
 	default:
-		return b.unsupported("there is no digest beside the tag; write digest: \"\" there once, " +
-			"if the chart knows it, or do not pin the digest")
+		return b.unsupported("there is no digest beside the tag; write the tag once as %s@%s, "+
+			"or digest: \"\" beside it if the chart has that value, or do not pin the digest", t.Tag, b.digest)
 	}
 	if t.tag == nil {
 		return nil

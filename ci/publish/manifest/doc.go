@@ -9,6 +9,9 @@
 //   - under spec.values of a HelmRelease, or anywhere in a document without a kind (a Helm values file): a mapping with
 //     repository and tag or digest, optionally registry, or image as one string, with or without a tag beside it.
 //
+// Objects within objects (items of a List, spec.resources of a ResourceSet) are read by their own kind. A digest under a key
+// of its own, whatever the chart calls it, wins over the tag beside it, and is never left behind.
+//
 // YAML that is the text of a string (a ConfigMap's data, an inline patch) is not looked into.
 //
 // A library parses the YAML and says where a scalar begins; the edit replaces bytes there and nowhere else. The result is

@@ -31,18 +31,33 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("%s %q %s", e.What, e.Value, e.Problem)
 }
 
-// NotFoundError says that nothing matches the selector. Seen is every image reference of the manifest.
+// NotFoundError says that nothing matches the selector.
 type NotFoundError struct {
-	Selector Selector
-	Seen     []Location
+	Selector  Selector
+	Seen      []Location // every image reference of the manifest
+	Elsewhere []int      // lines, from 1, that hold the image under keys that are not known to hold one
 }
 
+// knownForms says where Bump finds images; the package comment has all of it.
+const knownForms = "An image is found as image in a list of containers; in images of a Kustomization; and in the values of a " +
+	"HelmRelease or in a values file as image, or as repository with tag or digest, of one mapping. Items of a List and " +
+	"resources of a ResourceSet are read in the same way; text within a string is not."
+
 func (e *NotFoundError) Error() string {
-	if len(e.Seen) == 0 {
-		return fmt.Sprintf("%s: not found; the manifest holds no image reference", e.Selector)
+	elsewhere := ""
+	if len(e.Elsewhere) > 0 {
+		lines := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Elsewhere), " ", ", "), "[]")
+		elsewhere = fmt.Sprintf("; it is named in line %s, under a key that is not known to hold an image", lines)
 	}
-	return fmt.Sprintf("%s: not found; the manifest holds\n%s\n"+
-		"address one by its repository, --container and --resource Kind/name", e.Selector, list(e.Seen))
+	if len(e.Seen) == 0 {
+		return fmt.Sprintf("%s: not found%s; the manifest holds no image reference. %s", e.Selector, elsewhere, knownForms)
+	}
+	message := fmt.Sprintf("%s: not found%s; the manifest holds\n%s\n"+
+		"address one by its repository, --container and --resource Kind/name", e.Selector, elsewhere, list(e.Seen))
+	if elsewhere != "" {
+		message += ". " + knownForms
+	}
+	return message
 }
 
 // AmbiguousError says that more than one reference matches the selector.
@@ -65,15 +80,17 @@ func list(locations []Location) string {
 	return strings.Join(lines, "\n")
 }
 
-// StaleDigestError says that a digest would keep the old image running: a digest of its own key stands beside the tag,
-// and wins over it, but no new digest was given.
+// StaleDigestError says that a digest under a key beside the tag would keep the old image running, since it wins over the
+// tag and was not to be replaced.
 type StaleDigestError struct {
 	Location Location
+	Key      string // of the digest, such as "digest" or "sha"
+	Line     int    // of the digest, from 1, as an editor counts
 }
 
 func (e *StaleDigestError) Error() string {
-	return fmt.Sprintf("%s: the digest written there wins over a new tag; "+
-		"pin the new digest as well, or remove the digest key from the manifest", e.Location)
+	return fmt.Sprintf("%s: the digest under the key %s in line %d wins over a new tag; "+
+		"pin the new digest as well, or remove that key from the manifest", e.Location, e.Key, e.Line)
 }
 
 // UnsupportedError says that the reference was found but is written in a way that cannot be edited in place.

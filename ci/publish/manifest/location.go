@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Location is one image reference and where it stands.
@@ -17,6 +19,9 @@ type Location struct {
 	Container string // what Selector.Container may say to address it; empty where it has no name
 	Path      string // e.g. "spec.template.spec.containers[hugo-blog].image"
 	Line      int    // of the tag, or of the scalar that holds the whole reference, from 1, as an editor counts
+	// Policy is the ImagePolicy, as namespace:name, whose choice Flux's image automation writes there; empty without a
+	// marker.
+	Policy string
 	Reference
 }
 
@@ -94,11 +99,37 @@ func (m *manifest) findOne(sel Selector) (*target, error) {
 	found := m.find(sel)
 	switch len(found) {
 	case 0:
-		return nil, &NotFoundError{Selector: sel, Seen: locations(m.targets)}
+		return nil, &NotFoundError{Selector: sel, Seen: locations(m.targets), Elsewhere: m.mentions(sel.Image)}
 	case 1:
 		return found[0], nil
 	}
 	return nil, &AmbiguousError{Selector: sel, Candidates: locations(found)}
+}
+
+// mentions returns the numbers of the lines that hold the image under keys where no image reference is known, the first
+// three of them.
+func (m *manifest) mentions(image string) []int {
+	for _, t := range m.targets {
+		if canonical(t.Repository) == canonical(image) {
+			return nil // it is known, and another part of the selector does not match
+		}
+	}
+	var lines []int
+	var look func(n *yaml.Node)
+	look = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode && canonical(ParseReference(strings.TrimSpace(n.Value)).Repository) == canonical(image) {
+			if line := m.text.line(m.text.nodeOffset(n)); len(lines) < 3 && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+		for _, child := range n.Content {
+			look(child)
+		}
+	}
+	for _, document := range m.documents {
+		look(document)
+	}
+	return lines
 }
 
 func locations(targets []*target) []Location {

@@ -289,3 +289,20 @@ func TestAnEditThatChangesMoreFailsTheLastCheck(t *testing.T) {
 		}
 	}
 }
+
+func TestTheMarkerOfFluxsImageAutomationIsReported(t *testing.T) {
+	for _, c := range []struct{ name, manifest, policy string }{
+		{"beside the image", "kind: Pod\nspec:\n  containers:\n    - image: a/b:v1 # {\"$imagepolicy\": \"flux-system:blog\"}\n", "flux-system:blog"},
+		{"above the image", "kind: Pod\nspec:\n  containers:\n    - name: a\n      # {\"$imagepolicy\": \"flux-system:blog\"}\n      image: a/b:v1\n", "flux-system:blog"},
+		{"beside the tag", "images:\n  - name: a/b\n    newTag: v1 # {\"$imagepolicy\": \"flux-system:blog:tag\"}\n", "flux-system:blog"},
+		{"beside the digest", "image:\n  repository: a/b\n  tag: v1\n  digest: \"\" # {\"$imagepolicy\": \"flux-system:blog:digest\"}\n", "flux-system:blog"},
+		{"beside the name alone", "images:\n  - name: x\n    newName: a/b # {\"$imagepolicy\": \"flux-system:blog:name\"}\n    newTag: v1\n", ""},
+		{"beside another image", "kind: Pod\nspec:\n  containers:\n    - image: c/d:v1 # {\"$imagepolicy\": \"flux-system:blog\"}\n    - image: a/b:v1\n", ""},
+		{"no marker", "kind: Pod\nspec:\n  containers:\n    - image: a/b:v1 # imagepolicy\n", ""},
+	} {
+		_, change, err := Bump([]byte(c.manifest), Selector{Image: "a/b"}, "v2", "")
+		if err != nil || change.Policy != c.policy || !change.Changed {
+			t.Errorf("%s: policy %q, want %q; changed %v, %v", c.name, change.Policy, c.policy, change.Changed, err)
+		}
+	}
+}

@@ -58,6 +58,15 @@ func (c *pairCollector) add(mapping *yaml.Node) {
 	}
 }
 
+// own returns a mapping's own key and its value as they are written, merged ones and aliases not followed; nothing where
+// there is no such key.
+func own(mapping *yaml.Node, key string) []*yaml.Node {
+	if i := keyIndex(mapping, key); i >= 0 {
+		return mapping.Content[i : i+2]
+	}
+	return nil
+}
+
 // keyIndex is the index in Content of a mapping's own key, merged ones not counted; -1 where there is none.
 func keyIndex(mapping *yaml.Node, key string) int {
 	for i := 0; i < len(mapping.Content); i += 2 {

@@ -94,6 +94,8 @@ func syntaxError(src []byte, err error, read int) error {
 		}
 	}
 	switch {
+	case strings.HasPrefix(problem, "found incompatible YAML document"):
+		return directiveError(src, problem)
 	case strings.HasPrefix(problem, "did not find expected"):
 		return &SyntaxError{Line: min(line+1, read), LastLine: read, Problem: problem}
 	case strings.HasPrefix(problem, "unknown anchor"):
@@ -102,6 +104,20 @@ func syntaxError(src []byte, err error, read int) error {
 		line = 1 + bytes.Count(src[:firstBadByte(src)], []byte("\n"))
 	}
 	return &SyntaxError{Line: line, Problem: problem}
+}
+
+// directiveError names the %YAML line that asks for another version of YAML than Kubernetes' parsers read.
+func directiveError(src []byte, problem string) error {
+	number := 0
+	for line := range bytes.Lines(src) {
+		number++
+		version, is := bytes.CutPrefix(line, []byte("%YAML"))
+		if is && string(bytes.TrimSpace(version)) != "1.1" {
+			return &SyntaxError{Line: number, Problem: fmt.Sprintf("the directive %s asks for a version of YAML that "+
+				"kustomize and Flux do not read; remove the line", bytes.TrimSpace(line))}
+		}
+	}
+	return &SyntaxError{Line: 1, Problem: problem}
 }
 
 // firstBadByte is the offset of the first byte that is no UTF-8 or a control character, 0 where there is none.

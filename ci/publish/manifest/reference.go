@@ -1,6 +1,9 @@
 package manifest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Reference is an image reference as it is written in the manifest, for instance
 // {"tazzo/tazlab.net", "blog-1a2b3c4", "sha256:…"}. Tag and Digest are empty where they are not written.
@@ -94,7 +97,17 @@ func checkDigest(digest string) error {
 	return nil
 }
 
-// isLiteral tells a written tag or digest from one that something else fills in later (Flux's ${VAR}, Go templates).
+// isLiteral tells a written tag or digest from one that is filled in later (Flux's ${VAR}, the templates of Go and of
+// flux-operator).
 func (r Reference) isLiteral() bool {
-	return (r.Tag == "" || isTag(r.Tag)) && !strings.ContainsAny(r.Digest, "${}")
+	return (r.Tag == "" || isTag(r.Tag)) && !strings.ContainsAny(r.Digest, "${}<>")
+}
+
+// whyNotLiteral is what stands in the way of changing a reference that is not literal, and the fix.
+func (r Reference) whyNotLiteral() string {
+	if strings.ContainsAny(r.Tag+r.Digest, "${}<>") {
+		return "the tag is filled in by a template or a variable; change it where that gets its value"
+	}
+	return fmt.Sprintf("%q is not a tag that an image can have; if the text is spread over several lines, "+
+		"write the reference on one line", strings.TrimPrefix(r.suffix(), ":"))
 }

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,10 @@ type target struct {
 	kustomize   bool
 	tag, digest *yaml.Node   // nil where the key is missing
 	entries     []*yaml.Node // the mappings that hold them; several where they share both through aliases
+	// digestInName says that the repository itself ends with a digest or the beginning of one.
+	digestInName bool
+	pins         []pin        // digests under keys of their own, each of which wins over a tag; that of digest is the first
+	commented    []*yaml.Node // the keys and values that a change concerns, whose comments may be meant for Flux
 }
 
 // identity is what makes two uses one target: the same scalars, of the same image.
@@ -83,9 +88,12 @@ type finder struct {
 
 // visit is a node in one reading of it; each is walked once, so that aliases cost nothing and circles end.
 type visit struct {
-	node   *yaml.Node
-	values bool
+	node *yaml.Node
+	reading
 }
+
+// reading is what a node is taken for: an object by its kind, Helm values, or neither.
+type reading struct{ object, values bool }
 
 func findTargets(text *text, document *yaml.Node, number int) []*target {
 	f := &finder{text: text, number: number, seen: map[visit]bool{}, known: map[identity]*target{}}
@@ -95,17 +103,18 @@ func findTargets(text *text, document *yaml.Node, number int) []*target {
 	return f.targets
 }
 
-// resource reads a document, or an item of a List, by its kind.
+// resource reads a document, or an object within one (an item of a List, a resource of a ResourceSet), by its kind.
 func (f *finder) resource(n *yaml.Node, s scope) {
 	n = resolve(n)
+	if !f.enter(n, reading{object: true}) {
+		return
+	}
 	s.kind, s.name = lookupString(n, "kind"), lookupString(n, "metadata", "name")
 	s.namespace = lookupString(n, "metadata", "namespace")
 
 	if items := lookup(n, "items"); strings.HasSuffix(s.kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
-		if f.enter(n, false) {
-			for i, item := range items.Content {
-				f.resource(item, s.child("items").item(i, item))
-			}
+		for i, item := range items.Content {
+			f.resource(item, s.child("items").item(i, item))
 		}
 		return
 	}
@@ -137,8 +146,8 @@ func (s scope) under(path string) scope {
 	return s
 }
 
-func (f *finder) enter(n *yaml.Node, values bool) bool {
-	v := visit{n, values}
+func (f *finder) enter(n *yaml.Node, as reading) bool {
+	v := visit{n, as}
 	if f.seen[v] {
 		return false
 	}
@@ -148,13 +157,13 @@ func (f *finder) enter(n *yaml.Node, values bool) bool {
 
 func (f *finder) walk(n *yaml.Node, s scope) {
 	n = resolve(n)
-	if !f.enter(n, s.values) {
+	if !f.enter(n, reading{values: s.values}) {
 		return
 	}
 	switch n.Kind {
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			f.walk(item, s.item(i, item))
+			f.below(item, s.item(i, item))
 		}
 	case yaml.MappingNode:
 		if s.values {
@@ -164,9 +173,24 @@ func (f *finder) walk(n *yaml.Node, s scope) {
 			if isContainerList(p.key) {
 				f.containers(resolve(p.value), s.child(p.key))
 			}
-			f.walk(p.value, s.child(p.key))
+			f.below(p.value, s.child(p.key))
 		}
 	}
+}
+
+// below walks what a list or a mapping holds. Outside Helm values an object there has a meaning of its own: the resources
+// of a ResourceSet, the templates of other operators.
+func (f *finder) below(n *yaml.Node, s scope) {
+	if !s.values && isObject(n) {
+		f.resource(n, s)
+		return
+	}
+	f.walk(n, s)
+}
+
+// isObject tells a whole Kubernetes object from a mere reference to one.
+func isObject(n *yaml.Node) bool {
+	return lookupString(n, "apiVersion") != "" && lookupString(n, "kind") != "" && lookup(n, "metadata") != nil
 }
 
 func isContainerList(key string) bool {
@@ -178,38 +202,34 @@ func (f *finder) containers(list *yaml.Node, s scope) {
 		return
 	}
 	for i, item := range list.Content {
-		if image := lookup(item, "image"); isString(image) {
-			f.addWhole(image, s.item(i, item).child("image"), lookupString(item, "name"))
+		if isString(lookup(item, "image")) {
+			f.addWhole(resolve(item), "image", s.item(i, item).child("image"), lookupString(item, "name"))
 		}
 	}
 }
 
 // helmImage reads a mapping of Helm values. A string beside a key "tag" is only the repository: the chart joins them.
 func (f *finder) helmImage(n *yaml.Node, s scope) {
-	tag, digest := lookup(n, "tag"), lookup(n, "digest")
-	registry := lookupString(n, "registry")
-
-	if image := lookup(n, "image"); isString(image) {
-		name := lookupString(n, "name")
-		if name == "" {
-			name = s.key
-		}
-		if name == "" {
-			name = "image"
-		}
-		if tag == nil {
-			f.addWhole(image, s.child("image"), name)
+	image, repository := lookup(n, "image"), lookup(n, "repository")
+	if !isString(image) && !isString(repository) {
+		return
+	}
+	i := splitImage{registry: lookupString(n, "registry"), tagKey: "tag", tag: lookup(n, "tag"), pins: pinsOf(n)}
+	if isString(image) {
+		i.name = cmp.Or(lookupString(n, "name"), s.key, "image")
+		if i.repository = image.Value; i.tag != nil {
+			f.addSplit(n, s, i)
 		} else {
-			f.addSplit(n, s, splitImage{registry, image.Value, "tag", tag, digest, name})
+			f.addWhole(n, "image", s.child("image"), i.name, i.pins...)
 		}
 	}
 	imageKey := strings.HasSuffix(strings.ToLower(s.key), "image")
-	if repository := lookup(n, "repository"); isString(repository) && (tag != nil || digest != nil || imageKey) {
-		name := s.key
-		if name == "image" && s.parent != "" {
-			name = s.parent
+	if isString(repository) && (i.tag != nil || len(i.pins) > 0 || imageKey) {
+		i.repository, i.name = repository.Value, s.key
+		if i.name == "image" && s.parent != "" {
+			i.name = s.parent
 		}
-		f.addSplit(n, s, splitImage{registry, repository.Value, "tag", tag, digest, name})
+		f.addSplit(n, s, i)
 	}
 }
 
@@ -228,45 +248,65 @@ func (f *finder) kustomizeImages(list *yaml.Node, s scope) {
 	}
 	for i, item := range list.Content {
 		name := lookupString(item, "name")
-		repository := lookupString(item, "newName")
-		if repository == "" {
-			repository = name
-		}
-		f.addSplit(resolve(item), s.item(i, item),
-			splitImage{"", repository, "newTag", lookup(item, "newTag"), lookup(item, "digest"), name})
+		f.addSplit(resolve(item), s.item(i, item), splitImage{
+			repository: cmp.Or(lookupString(item, "newName"), name), tagKey: "newTag", tag: lookup(item, "newTag"),
+			pins: pinsOf(resolve(item)), name: name,
+		})
 	}
 }
 
-func (f *finder) addWhole(image *yaml.Node, s scope, name string) {
-	f.add(&target{Location: f.location(s, ParseReference(strings.TrimRight(image.Value, "\n"))), whole: image}, name)
+// addWhole adds an image that is one string, under key in a mapping.
+func (f *finder) addWhole(entry *yaml.Node, key string, s scope, name string, pins ...pin) {
+	image := lookup(entry, key)
+	f.add(&target{
+		Location: f.location(s, ParseReference(strings.TrimRight(image.Value, "\n"))), whole: image,
+		pins: pins, commented: own(entry, key),
+	}, name)
 }
 
 // splitImage is an image whose tag and digest have keys of their own.
 type splitImage struct {
 	registry, repository string
 	tagKey               string
-	tag, digest          *yaml.Node
+	tag                  *yaml.Node
+	pins                 []pin
 	name                 string
 }
 
 func (f *finder) addSplit(entry *yaml.Node, s scope, i splitImage) {
+	t := &target{
+		kustomize: i.tagKey == "newTag", tag: i.tag, entries: []*yaml.Node{entry}, pins: i.pins,
+		commented: own(entry, i.tagKey),
+	}
+	for _, p := range i.pins {
+		t.commented = append(t.commented, own(entry, p.key)...)
+	}
 	r := Reference{Repository: i.repository}
 	if i.registry != "" && i.repository != "" {
 		r.Repository = i.registry + "/" + i.repository
 	}
 	// Some write the digest into the tag, since the chart joins repository and tag: tag: 1.2@sha256:…
 	r.Tag, r.Digest, _ = strings.Cut(strings.TrimRight(stringValue(i.tag), "\n"), "@")
-	if d := strings.TrimRight(stringValue(i.digest), "\n"); d != "" {
-		r.Digest = d
+	if len(i.pins) > 0 {
+		t.digest = i.pins[0].value
+		r.Digest = cmp.Or(i.pins[0].digest(), r.Digest)
+	}
+	// Others write its beginning or all of it into the repository: repository: x@sha256, tag: 0123…
+	var inName string
+	if r.Repository, inName, t.digestInName = strings.Cut(r.Repository, "@"); t.digestInName {
+		if !strings.Contains(inName, ":") {
+			inName, r.Tag = inName+":"+r.Tag, ""
+		}
+		r.Digest = inName
 	}
 	switch {
 	case i.tag != nil:
 		s = s.child(i.tagKey)
-	case i.digest != nil:
-		s = s.child("digest")
+	case t.digest != nil:
+		s = s.child(i.pins[0].key)
 	}
-	f.add(&target{Location: f.location(s, r), kustomize: i.tagKey == "newTag", tag: i.tag, digest: i.digest,
-		entries: []*yaml.Node{entry}}, i.name)
+	t.Location = f.location(s, r)
+	f.add(t, i.name)
 }
 
 func (f *finder) location(s scope, r Reference) Location {
@@ -291,6 +331,7 @@ func (f *finder) add(t *target, name string) {
 	t.addName(name)
 	t.offset = f.text.nodeOffset(t.anchorNode())
 	t.Line = f.text.line(t.offset)
+	t.Policy = policyOf(t.commented)
 	f.known[t.identity()] = t
 	f.targets = append(f.targets, t)
 }

@@ -13,10 +13,16 @@ type text struct {
 	src       []byte
 	yamlLines []int // offset at which each line begins
 	lines     []int
+	// columns has, for each line of the parser that was asked about, the offset of every columnStep-th column: a
+	// manifest of megabytes may be one line.
+	columns map[int][]int
 }
 
+// columnStep is the number of columns between two entries of text.columns.
+const columnStep = 1024
+
 func newText(src []byte) *text {
-	t := &text{src: src, lines: []int{0}}
+	t := &text{src: src, lines: []int{0}, columns: map[int][]int{}}
 	start := 0
 	if bytes.HasPrefix(src, []byte("\uFEFF")) {
 		start = len("\uFEFF") // the parser's columns begin after a byte order mark
@@ -85,8 +91,21 @@ func (t *text) offset(line, column int) int {
 	if line < 1 || line > len(t.yamlLines) {
 		return len(t.src)
 	}
-	i := t.yamlLines[line-1]
-	for ; column > 1 && i < len(t.src); column-- {
+	marks := t.columns[line]
+	if marks == nil {
+		marks = []int{t.yamlLines[line-1]}
+	}
+	step := max(0, column-1) / columnStep
+	for len(marks) <= step {
+		marks = append(marks, t.runesOn(marks[len(marks)-1], columnStep))
+	}
+	t.columns[line] = marks
+	return t.runesOn(marks[step], max(0, column-1)%columnStep)
+}
+
+// runesOn is the offset n runes after offset i, or the end of the text.
+func (t *text) runesOn(i, n int) int {
+	for ; n > 0 && i < len(t.src); n-- {
 		_, size := utf8.DecodeRune(t.src[i:])
 		i += size
 	}

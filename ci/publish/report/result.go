@@ -79,6 +79,8 @@ type GitOps struct {
 	Old      string `json:"old,omitempty"`
 	New      string `json:"new,omitempty"`
 	Attempts int    `json:"attempts"`
+	// Policy is the ImagePolicy, as namespace:name, by which Flux's image automation writes the same line; empty: none.
+	Policy string `json:"policy,omitempty"`
 	// PullRequest is there where the change was proposed by one; Branch and Commit are its own until it is merged.
 	PullRequest *PullRequest `json:"pullRequest,omitempty"`
 	// Image is what the manifest names then, Was what it named before, Resource where, and At when it did.
@@ -107,6 +109,7 @@ func GitOpsOf(repository gitops.Repository, path string, updated gitops.UpdateRe
 		Old:        updated.Change.OldLine,
 		New:        updated.Change.NewLine,
 		Attempts:   updated.Attempts,
+		Policy:     updated.Change.Policy,
 		Image:      updated.Change.New.String(),
 		Was:        updated.Change.Old.String(),
 		Resource:   Resource{Kind: updated.Change.Kind, Namespace: updated.Change.Namespace, Name: updated.Change.Name},
@@ -214,6 +217,10 @@ func (r Result) rows() []row {
 	}
 	if r.Rollout != nil {
 		rows = append(rows, r.Rollout.rows(r.GitOps.Changed)...)
+	}
+	if r.GitOps.Policy != "" {
+		rows = append(rows, row{"warning", fmt.Sprintf("line %d is marked for Flux's image automation, which writes the tag that the ImagePolicy %s "+
+			"chooses over this commit at its next run: remove the marker, or suspend the ImageUpdateAutomation", r.GitOps.Line, r.GitOps.Policy)})
 	}
 	return append(rows, warningRows(r.Warnings)...)
 }
