@@ -106,16 +106,62 @@ func (c *check) charts() {
 		for _, object := range part.objects {
 			switch {
 			case object.Is(fluxtree.HelmGroup, fluxRelease):
-				spec := manifests.Map(object.Object, "spec", "chart", "spec")
-				if spec != nil && manifests.Text(spec, "sourceRef", "kind") == "HelmRepository" {
-					c.version(object, []string{"spec", "chart", "spec", "version"}, manifests.Text(spec, "chart"))
-				}
-			case object.Is(fluxtree.SourceGroup, "HelmChart") && manifests.Text(object.Object, "spec", "sourceRef", "kind") == "HelmRepository":
-				c.version(object, []string{"spec", "version"}, manifests.Text(object.Object, "spec", "chart"))
+				c.chartSource(object, part.objects, "spec", "chart", "spec")
+			case object.Is(fluxtree.SourceGroup, "HelmChart"):
+				c.chartSource(object, part.objects, "spec")
 			case object.Is(fluxtree.SourceGroup, "OCIRepository") && c.isChart(object, part.objects):
 				c.ociVersion(object)
 			}
 		}
+	}
+}
+
+// chartSource looks at what pins the chart that an object names at that path.
+func (c *check) chartSource(object *manifests.Object, in []*manifests.Object, at ...string) {
+	spec := manifests.Map(object.Object, at...)
+	chart := manifests.Text(spec, "chart")
+	switch manifests.Text(spec, "sourceRef", "kind") {
+	case "HelmRepository":
+		c.version(object, append(at, "version"), chart)
+	case "GitRepository":
+		name := manifests.Text(spec, "sourceRef", "name")
+		namespace := orElse(manifests.Text(spec, "sourceRef", "namespace"), object.GetNamespace())
+		for _, source := range in {
+			if source.Is(fluxtree.SourceGroup, "GitRepository") && source.GetName() == name && source.GetNamespace() == namespace &&
+				!c.isReconciled(source) {
+				c.gitVersion(source, chart)
+			}
+		}
+	}
+}
+
+// isReconciled reports whether a Kustomization applies what a source has. Such a repository is the cluster's own, or a
+// tenant's: it is followed on purpose.
+func (c *check) isReconciled(source *manifests.Object) (is bool) {
+	c.kustomizations(func(_ *fluxtree.Cluster, k *fluxtree.Kustomization) {
+		ref := manifests.Map(k.Object.Object, "spec", "sourceRef")
+		is = is || manifests.Text(ref, "kind") == source.GetKind() && manifests.Text(ref, "name") == source.GetName() &&
+			orElse(manifests.Text(ref, "namespace"), k.Object.GetNamespace()) == source.GetNamespace()
+	})
+	return is
+}
+
+// gitVersion looks at the commit of a chart in another Git repository. Flux takes commit before name, semver, tag and
+// branch (spec.ref in docs/spec/v1/gitrepositories.md of source-controller v1.9.5).
+func (c *check) gitVersion(source *manifests.Object, chart string) {
+	ref := manifests.Map(source.Object, "spec", "ref")
+	name, semver := manifests.Text(ref, "name"), manifests.Text(ref, "semver")
+	switch {
+	case manifests.Text(ref, "commit") != "" || strings.HasPrefix(name, "refs/tags/"):
+	case name == "" && semver != "":
+		if !exactVersion.MatchString(semver) && !manifests.HasUnknown(semver) {
+			c.on(source, []string{"spec", "ref", "semver"}, ruleChartRange, chart,
+				"%s: %s is a range, so %s is another version on another day: write a tag or a commit", source.ID(), semver, chart)
+		}
+	case name == "" && manifests.Text(ref, "tag") != "":
+	default:
+		c.on(source, []string{"spec", "ref"}, ruleChartVersion, chart,
+			"%s: %s comes from the newest commit of a branch: write spec.ref.tag or spec.ref.commit", source.ID(), chart)
 	}
 }
 
@@ -142,16 +188,18 @@ func (c *check) version(object *manifests.Object, at []string, chart string) {
 	}
 }
 
-// ociVersion looks at the version of a chart in an OCI registry.
+// ociVersion looks at the version of a chart in an OCI registry. Flux takes digest before semver, and semver before tag
+// (spec.ref in docs/spec/v1/ocirepositories.md of source-controller v1.9.5).
 func (c *check) ociVersion(object *manifests.Object) {
 	ref := manifests.Map(object.Object, "spec", "ref")
 	tag, url := manifests.Text(ref, "tag"), manifests.Text(object.Object, "spec", "url")
 	switch {
-	case manifests.Text(ref, "digest") != "" || tag != "" && tag != "latest":
+	case manifests.Text(ref, "digest") != "":
 	case manifests.Text(ref, "semver") != "":
 		if !exactVersion.MatchString(manifests.Text(ref, "semver")) {
 			c.on(object, []string{"spec", "ref", "semver"}, ruleChartRange, url, "%s: %s of %s is a range, and another version on another day: write a tag", object.ID(), manifests.Text(ref, "semver"), url)
 		}
+	case tag != "" && tag != "latest":
 	default:
 		c.on(object, []string{"spec", "ref"}, ruleChartVersion, url, "%s: no version of %s is named, and each day has another newest one: write spec.ref.tag", object.ID(), url)
 	}

@@ -2,10 +2,15 @@ package gitopscheck
 
 import (
 	"bytes"
+	"encoding/base64"
 	"maps"
+	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +38,11 @@ func (c *check) plain(document *manifests.Document) {
 	for _, field := range []string{"data", "stringData"} {
 		values := manifests.Map(document.Object, field)
 		for _, name := range slices.Sorted(maps.Keys(values)) {
-			if text, is := values[name].(string); is && inClear(text) {
+			text, _ := values[name].(string)
+			if decoded, err := base64.StdEncoding.DecodeString(text); field == "data" && err == nil {
+				text = string(decoded)
+			}
+			if inClear(text) && !isPublic(name, text) {
 				c.at(document.File.Name, document.LineOf(field, name), rulePlainSecret, document.File.Name,
 					"Secret %s holds %s.%s in clear: encrypt it with SOPS, and change it: it is in the history", document.Name, field, name)
 			}
@@ -54,6 +63,68 @@ func inClear(text string) bool {
 	return !slices.ContainsFunc(references, func(begin string) bool { return strings.HasPrefix(text, begin) })
 }
 
+// secretWords are parts of keys whose values are secret, whatever they look like.
+var secretWords = []string{"pass", "pwd", "secret", "token", "credential", "auth", "private", "apikey", "api_key", "api-key", "signature", "salt", "pin", "cert"}
+
+// hostWords and portWords are parts of keys of addresses.
+var (
+	hostWords = []string{"host", "server", "endpoint", "address", "addr", "domain", "uri", "url"}
+	portWords = []string{"port"}
+
+	hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.?$`)
+)
+
+// isPublic reports whether a value of a Secret has nothing to hide: a host name, an address, a port, or a URL without a
+// user's name or password. Charts want such values in the Secret that holds the password.
+func isPublic(key, text string) bool {
+	has := func(words []string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(key), word) })
+	}
+	if has(secretWords) {
+		return false
+	}
+	text = strings.TrimSpace(text)
+	if strings.Contains(text, "://") {
+		return isPublicURL(text)
+	}
+	host := text
+	if name, port, err := net.SplitHostPort(text); err == nil && isPort(port) {
+		host = name
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return has(portWords) && isPort(text) || has(hostWords) && hostName.MatchString(host)
+}
+
+func isPort(text string) bool {
+	number, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && number > 0
+}
+
+// isPublicURL reports whether a URL has neither user information nor a query that could hold a secret. The path of a
+// URL on the web may be one, as those of webhooks are, so that only addresses of hosts and folders of one word count.
+func isPublicURL(text string) bool {
+	address, err := url.Parse(text)
+	if err != nil || address.User != nil || address.Host == "" || address.Fragment != "" {
+		return false
+	}
+	for name, values := range address.Query() {
+		if slices.ContainsFunc(secretWords, func(word string) bool {
+			return word != "cert" && strings.Contains(strings.ToLower(name), word)
+		}) || slices.ContainsFunc(values, isRandom) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(strings.Split(address.Path, "/"), isRandom)
+}
+
+// isRandom reports whether a part of a URL looks like a key: long, with digits and letters, as those of webhooks are.
+func isRandom(part string) bool {
+	return len(part) >= 16 && strings.ContainsAny(part, "0123456789") && !strings.Contains(part, ".") ||
+		len(part) >= 32 && !strings.Contains(part, "/")
+}
+
 // generated looks at what a kustomization.yaml makes Secrets of.
 func (c *check) generated(document *manifests.Document) {
 	for i, generator := range manifests.List(document.Object, "secretGenerator") {
@@ -64,7 +135,7 @@ func (c *check) generated(document *manifests.Document) {
 		}
 		for _, literal := range manifests.List(generator, "literals") {
 			key, value, _ := strings.Cut(textOf(literal), "=")
-			if inClear(value) {
+			if inClear(value) && !isPublic(key, value) {
 				tell("the literal "+key, "literals")
 			}
 		}
