@@ -91,7 +91,7 @@ func TestANoteThatDoesNotFitTheStatesSaysNothing(t *testing.T) {
 		s.useless(t, "was written beside serial 7 of the state of layer platform, which has serial 6")
 		write(t, s, encrypted(9, "y"))
 		s.useless(t, "it names [421], and the state of layer platform that it was written beside is gone")
-		if err := s.vault().delete(t.Context(), nameOf(layers.Platform)); err != nil {
+		if err := s.vault().delete(t.Context(), nameOf(layers.Platform), ""); err != nil {
 			t.Fatal(err)
 		}
 		s.useless(t, "is gone")
