@@ -35,6 +35,7 @@ var looked = map[string]string{
 	"two-hosts": "`create would take a disk of … away`", "two-clusters": "–", "empty-repository": "–",
 	"vm-exists": "nothing, but the states are gone", "foreign-vm": "`VM … on … is … without the cluster's tag…`",
 	"wipe-guards": "`destroy` fails, and again", "destroy-hangs": "`not removed by itself, but with the machines", "flux-fights-destroy": "`not removed by itself, but with the machines",
+	"role-as-name": "lines as `cluster.yaml:20: …`", "old-note": "–",
 	"disk-stays": "`VM … is gone, and its volume",
 	"doctor":     "`nothing was changed, and create cannot begin:`", "proxmox-privileges": "`nothing was removed: the Proxmox token must not remove",
 	"kept-machines": "`… was left as it is, with the cluster's keys",

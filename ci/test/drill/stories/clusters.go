@@ -76,10 +76,11 @@ var clusters = []Story{
 		in(secrets, "TestInfisicalMoodsThatPassAreWaitedFor", "TestInfisicalMoodsThatStayAreNamedWithThePath", "TestAConnectionThatHangsEndsAtTheDeadline"))},
 	{"missing-secrets", "all that are missing are named at once, and nothing starts",
 		in(scenarios, "TestMissingSecretsAreAllNamedAndNothingStarts")},
-	{"namespace-editor", "who may edit or administer one namespace cannot ask for secrets, a store serves its own namespaces alone, and no identity in the cluster reads what opens it", also(
+	{"namespace-editor", "who may edit or administer one namespace cannot ask for secrets or give Flux anything to apply, a store serves its own namespaces alone, and no identity in the cluster reads what opens it", also(
 		in(scenarios, "TestASandboxOfBeforeTheIdentitiesIsTakenOver"), in("sandbox/kube", "TestAnEditorOfANamespaceGetsNothingOfAStore"), in("cluster/layers/postrender", "TestNoRoleOfANamespaceGetsTheOperatorsKinds"),
 		in("cluster/secrets", "TestAnIdentityInTheClusterThatSeesTooMuchIsRefused", "TestTheSecretsOfAnOlderClusterAreCopiedToWhereItsIdentitiesReadThem",
-			"TestACopyThatWasInterruptedIsCompleted"))},
+			"TestACopyThatWasInterruptedIsCompleted"),
+		in(layers, "TestANamespacesEditorGivesFluxNothingToDo", "TestTheControllersHaveNoRightsButToImpersonate"))},
 	{"hidden-secrets", "each value that may not be read and each secret that may not be seen is named at once, with the permission that is needed, before the first machine; what is not needed may stay hidden", also(
 		in(scenarios, "TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine"),
 		in(secrets, "TestAllThatIsHiddenIsNamedAtOnceWithThePermissionThatIsNeeded", "TestWhatIsNotNeededMayStayHidden", "TestAPKIThatMayNotBeReadIsNotMadeAnew"))},
