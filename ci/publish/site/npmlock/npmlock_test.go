@@ -15,7 +15,7 @@ const monorepo = `{"lockfileVersion": 3, "packages": {
 	"node_modules/@me/ui": {"resolved": "packages/ui", "link": true},
 	"packages/ui/node_modules/@me/tokens": {"resolved": "packages/tokens", "link": true},
 	"node_modules/@me/app": {"resolved": "packages/app", "link": true},
-	"node_modules/alpinejs": {"version": "3.0.0", "resolved": "https://registry.npmjs.org/alpinejs/-/alpinejs-3.0.0.tgz", "dependencies": {}}
+	"node_modules/alpinejs": {"version": "3.0.0", "resolved": "https://npm.example.org/alpinejs/-/alpinejs-3.0.0.tgz", "dependencies": {}}
 }}`
 
 func TestALockNamesTheFoldersItLinksTo(t *testing.T) {
