@@ -9,7 +9,7 @@ import (
 
 func TestAVMIsKnownByTheUUIDThatProxmoxGaveIt(t *testing.T) {
 	const uuid = "0a1b2c3d-4e5f-4677-8899-aabbccddeeff"
-	known := guest(421, "blue-cp-1", "blue", "castle")
+	known := guest(421, "blue-cp-1", "castle-blue", "castle")
 	known.UUID = uuid
 	h := hostWith(t, proxmox.Options{}, known)
 	if got, err := h.UUID(t.Context(), "blue-cp-1"); err != nil || got != uuid {

@@ -31,9 +31,12 @@ const (
 var (
 	ofEveryTool = []string{"the states' key", secrets.AWSAccessKeyID, secrets.AWSSecretAccessKey}
 	ofTools     = map[string][]string{
-		layers.Secrets:    ofEveryTool,
-		layers.Platform:   append([]string{"the Proxmox token's key", secrets.ProxmoxAPIToken}, ofEveryTool...),
-		layers.Engine:     append([]string{proxyKey, secrets.InfisicalClientID, secrets.InfisicalClientSecret}, ofEveryTool...),
+		layers.Secrets:  ofEveryTool,
+		layers.Platform: append([]string{"the Proxmox token's key", secrets.ProxmoxAPIToken}, ofEveryTool...),
+		layers.Engine: append([]string{
+			proxyKey, secrets.InfisicalFluxClientID, secrets.InfisicalFluxClientSecret,
+			secrets.InfisicalWorkloadsClientID, secrets.InfisicalWorkloadsClientSecret,
+		}, ofEveryTool...),
 		layers.Networking: append([]string{proxyKey}, ofEveryTool...),
 		layers.Storage:    append([]string{proxyKey}, ofEveryTool...),
 		layers.GitOps:     append([]string{proxyKey}, ofEveryTool...),
