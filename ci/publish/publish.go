@@ -145,8 +145,8 @@ func (o Options) push(ctx context.Context, reference string) (imagepush.Result, 
 func (o Options) known(ctx context.Context, tag, digest string) (bool, error) {
 	if o.Signer != nil {
 		image := imagesign.Image{Registry: o.Registry, Repository: o.Image, Digest: digest}
-		if err := imagesign.Verify(ctx, image, o.Signer.Verifier()); !errors.As(err, new(*imagesign.UnverifiedError)) {
-			return err == nil, err
+		if signed, err := imagesign.Signed(ctx, image, o.Signer.Verifier()); signed || err != nil {
+			return signed, err
 		}
 	}
 	update := o.Update
@@ -161,8 +161,8 @@ func (o Options) maySign(ctx context.Context, pushed report.Image) error {
 	if pushed.BuildDigest == "" {
 		return nil
 	}
-	err := imagesign.Verify(ctx, imagesign.Image{Registry: o.Registry, Repository: o.Image, Digest: pushed.Digest}, o.Signer.Verifier())
-	if !errors.As(err, new(*imagesign.UnverifiedError)) {
+	image := imagesign.Image{Registry: o.Registry, Repository: o.Image, Digest: pushed.Digest}
+	if signed, err := imagesign.Signed(ctx, image, o.Signer.Verifier()); signed || err != nil {
 		return err
 	}
 	return fmt.Errorf("%s:%s is %s in the registry, and this build is %s: that the other was made from the same inputs is its own word, and it has no signature of this key, "+

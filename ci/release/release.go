@@ -193,9 +193,17 @@ func (o Options) pushImage(ctx context.Context) (Pushed, error) {
 	if err := ocilayout.Write(layout, mutate.Annotations(index, made.Annotations()).(v1.ImageIndex)); err != nil {
 		return pushed, err
 	}
-	result, err := imagepush.Push(ctx, imagepush.Options{Access: o.Registry, Reference: o.Image + ":" + o.Version, Layout: layout})
+	result, err := imagepush.Push(ctx, imagepush.Options{
+		Access: o.Registry, Reference: o.Image + ":" + o.Version, Layout: layout, Known: o.signed,
+	})
 	pushed.Digest = result.Digest
 	return pushed, err
+}
+
+// signed reports whether an earlier try of the release has signed the image with this digest.
+func (o Options) signed(ctx context.Context, _, digest string) (bool, error) {
+	image := imagesign.Image{Registry: o.Registry, Repository: o.Image, Digest: digest}
+	return imagesign.Signed(ctx, image, o.Signer.Verifier())
 }
 
 // signImage makes what stands beside the image.

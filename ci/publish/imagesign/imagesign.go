@@ -34,6 +34,15 @@ func (e *UnverifiedError) Error() string {
 	return fmt.Sprintf("no %s of %d holds: %s", e.What, len(e.Problems), strings.Join(e.Problems, "; "))
 }
 
+// Signed reports whether the key has signed the image, which everyone who may push to the registry can only claim of it.
+func Signed(ctx context.Context, image Image, key *cosign.Verifier) (bool, error) {
+	err := Verify(ctx, image, key)
+	if errors.As(err, new(*UnverifiedError)) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Verify returns no error where a signature of the image's digest is there that was made with the key; an *UnverifiedError where
 // there is none.
 func Verify(ctx context.Context, image Image, key *cosign.Verifier) error {
