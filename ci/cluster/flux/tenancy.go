@@ -69,7 +69,7 @@ func LockdownRefused(problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("Flux's controllers are about to run with the multi-tenancy lockdown, and could not apply any more what they apply now:\n  %s\n"+
+	return fmt.Errorf("the multi-tenancy lockdown would keep Flux's controllers from applying what they apply now:\n  %s\n"+
 		"Fix the Git repository and let Flux apply it, or write tenancy: single under gitops in cluster.yaml to keep Flux as it is (docs/gitops-repo.md, Tenancy)",
 		strings.Join(problems, "\n  "))
 }
