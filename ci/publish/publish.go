@@ -18,6 +18,7 @@ import (
 	"tazlab.net/castle/ci/publish/pullrequest"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
+	"tazlab.net/castle/ci/publish/warning"
 	"tazlab.net/castle/ci/publish/worktree"
 )
 
@@ -55,8 +56,8 @@ type Options struct {
 	// Began is when the whole run began, and Steps are those done already.
 	Began time.Time
 	Steps []report.Step
-	// Warnings say what in the site is worth mending; they are only reported.
-	Warnings []string
+	// Warnings say what in the site its author should change; they are only reported.
+	Warnings []warning.Warning
 }
 
 // Run publishes. The result is complete only without an error; with one it holds what was done until then.
@@ -66,14 +67,14 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	}
 	reference := o.Image + ":" + o.TagPrefix + o.Commit.Short
 	result = report.Result{
-		DryRun:   o.DryRun,
-		Warnings: o.Warnings,
-		Source:   report.Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
-		Image:    report.Image{Repository: o.Image, Tag: o.TagPrefix + o.Commit.Short},
-		Hugo:     o.Hugo,
-		Headers:  o.Headers,
-		Steps:    o.Steps,
+		DryRun:  o.DryRun,
+		Source:  report.Source{Commit: o.Commit.SHA, Subject: o.Commit.Subject, Time: o.Commit.Time, Repository: o.Commit.Source},
+		Image:   report.Image{Repository: o.Image, Tag: o.TagPrefix + o.Commit.Short},
+		Hugo:    o.Hugo,
+		Headers: o.Headers,
+		Steps:   o.Steps,
 	}
+	result.Warn(o.Warnings)
 	began := o.Began
 	if began.IsZero() {
 		began = time.Now()

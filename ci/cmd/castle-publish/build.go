@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/hugobuild"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
+	"tazlab.net/castle/ci/publish/warning"
 )
 
 func newNodeModulesCommand() *cobra.Command {
@@ -41,11 +41,11 @@ func newBuildCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Log = cmd.ErrOrStderr()
-			warning, err := hugobuild.Build(cmd.Context(), options)
+			note, err := hugobuild.Build(cmd.Context(), options)
 			if err != nil || warningsOut == "" {
 				return err
 			}
-			return writeWarnings(warningsOut, warning)
+			return writeWarnings(warningsOut, note)
 		},
 	}
 	flags := command.Flags()
@@ -59,9 +59,14 @@ func newBuildCommand() *cobra.Command {
 	return command
 }
 
-// writeWarnings writes a list of sentences, empty ones left out.
-func writeWarnings(name string, warnings ...string) error {
-	said := slices.DeleteFunc(warnings, func(warning string) bool { return warning == "" })
+// writeWarnings writes the warnings with these texts, empty ones left out.
+func writeWarnings(name string, texts ...string) error {
+	var said []warning.Warning
+	for _, text := range texts {
+		if text != "" {
+			said = append(said, warning.Warning{Text: text})
+		}
+	}
 	data, err := json.Marshal(said)
 	if err != nil {
 		return err
@@ -69,7 +74,7 @@ func writeWarnings(name string, warnings ...string) error {
 	return os.WriteFile(name, data, 0o644)
 }
 
-func readWarnings(name string) (warnings []string, err error) {
+func readWarnings(name string) (warnings []warning.Warning, err error) {
 	if name == "" {
 		return nil, nil
 	}

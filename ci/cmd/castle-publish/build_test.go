@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tazlab.net/castle/ci/publish/warning"
 )
 
 func TestWarningsOfABuildComeBackForTheReport(t *testing.T) {
@@ -12,7 +14,7 @@ func TestWarningsOfABuildComeBackForTheReport(t *testing.T) {
 		if err := writeWarnings(file, append([]string{""}, want...)...); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := readWarnings(file); err != nil || !slices.Equal(got, want) {
+		if got, err := readWarnings(file); err != nil || !slices.Equal(warning.Texts(got), want) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}

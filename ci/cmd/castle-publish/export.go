@@ -15,6 +15,7 @@ import (
 	"tazlab.net/castle/ci/publish/site/hugobuild"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/sitesettle"
+	"tazlab.net/castle/ci/publish/warning"
 	"tazlab.net/castle/ci/publish/worktree"
 )
 
@@ -32,8 +33,8 @@ type exported struct {
 	// it is empty, and PackageFiles are the files in it that decide them.
 	Packages     string   `json:"packages,omitempty"`
 	PackageFiles []string `json:"packageFiles,omitempty"`
-	// Warnings say what in the site is worth mending, one sentence each.
-	Warnings []string `json:"warnings,omitempty"`
+	// Warnings say what in the site its author should change.
+	Warnings []warning.Warning `json:"warnings,omitempty"`
 }
 
 func newExportCommand() *cobra.Command {
@@ -66,10 +67,14 @@ func newExportCommand() *cobra.Command {
 			if made.Site, err = filepath.Rel(out, made.Site); err != nil {
 				return err
 			}
-			if made.Warnings, err = sitesettle.Settle(out, filepath.ToSlash(made.Site), made.Hugo.Version, made.Time); err != nil {
+			for _, text := range unheard {
+				made.Warnings = append(made.Warnings, warning.Warning{Text: text})
+			}
+			unsettled, err := sitesettle.Settle(out, filepath.ToSlash(made.Site), made.Hugo.Version, made.Time)
+			if err != nil {
 				return err
 			}
-			made.Warnings = append(unheard, made.Warnings...)
+			made.Warnings = append(made.Warnings, unsettled...)
 			if made.Packages, err = hugobuild.PackageFolder(out, made.Site); err != nil {
 				return err
 			}

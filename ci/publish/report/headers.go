@@ -47,8 +47,8 @@ func (h *Headers) text() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s", indented(h.lines()))
-	for _, weak := range h.Weak {
-		b.WriteString(indented(wrap("weak: "+weak, "      ")))
+	for _, weak := range siteheaders.Brief(h.Weak, listAll) {
+		fmt.Fprintf(&b, "  weak: %s\n", weak)
 	}
 	return b.String()
 }
@@ -60,7 +60,7 @@ func (h *Headers) markdown() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.Join(h.lines(), "\n"))
-	for i, weak := range h.Weak {
+	for i, weak := range siteheaders.Brief(h.Weak, listAll) {
 		if i == 0 {
 			b.WriteString("\n")
 		}

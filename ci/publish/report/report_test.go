@@ -9,6 +9,7 @@ import (
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/base/rendering/renderingtest"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
+	"tazlab.net/castle/ci/publish/warning"
 )
 
 const (
@@ -67,6 +68,17 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 		},
 		"with-warnings": func(r *Result) {
 			r.Warnings = []string{`tags: "a|b" (a.md) and "A|B" (b.md) are one term, and its page is titled after "A|B"; write them alike`, "another"}
+		},
+		"repeated-warnings": func(r *Result) {
+			warnings := []warning.Warning{{Text: "languages: de and en have no weight"}}
+			for _, term := range []string{"AI", "Go", "Rust"} {
+				warnings = append(warnings, warning.Warning{Text: "whole sentence on " + term, Kind: "terms of tags have several spellings", Example: term})
+			}
+			r.Warn(warnings)
+			r.Headers = &Headers{Mode: "fitted", ContentSecurityPolicy: "default-src 'self'"}
+			for _, host := range []string{"a", "b", "c"} {
+				r.Headers.Weak = append(r.Headers.Weak, "img-src https: because of a script of "+host+".example, in "+host+".html")
+			}
 		},
 		"nothing-to-do": func(r *Result) {
 			r.Changed, r.Image.AlreadyThere, r.Image.UploadedBytes, r.GitOps = false, true, 0, unchanged(r.GitOps)

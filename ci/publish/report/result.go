@@ -34,10 +34,12 @@ type Result struct {
 	Failed *Rollout `json:"failed,omitempty"`
 	// Rollout is there where it was waited for.
 	Rollout *Rollout `json:"rollout,omitempty"`
-	// Warnings say what in the site is worth mending, one sentence each.
+	// Warnings say what in the site its author should change, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
-	Steps    []Step   `json:"steps"`
-	Seconds  float64  `json:"seconds"`
+	// WarningLines are the same as the report for a person has them, where they are fewer.
+	WarningLines []string `json:"warningLines,omitempty"`
+	Steps        []Step   `json:"steps"`
+	Seconds      float64  `json:"seconds"`
 }
 
 // Source is the commit that was published.
@@ -222,7 +224,7 @@ func (r Result) rows() []row {
 		rows = append(rows, row{"warning", fmt.Sprintf("line %d is marked for Flux's image automation, which writes the tag that the ImagePolicy %s "+
 			"chooses over this commit at its next run: remove the marker, or suspend the ImageUpdateAutomation", r.GitOps.Line, r.GitOps.Policy)})
 	}
-	return append(rows, warningRows(r.Warnings)...)
+	return rows
 }
 
 // Text is the report for a person.
@@ -237,13 +239,14 @@ func (r Result) Text() string {
 	if r.GitOps.Changed {
 		fmt.Fprintf(&b, "\n%s", r.diff())
 	}
-	b.WriteString(r.Headers.text())
 	b.WriteString("\n")
 	for _, step := range r.Steps {
 		fmt.Fprintf(table, "  %s\t%6.2f s\n", step.Name, step.Seconds)
 	}
 	fmt.Fprintf(table, "  in all\t%6.2f s\n", r.Seconds)
 	table.Flush()
+	b.WriteString(r.warningText())
+	b.WriteString(r.Headers.text())
 	return b.String()
 }
 
@@ -257,12 +260,13 @@ func (r Result) Markdown() string {
 	if r.GitOps.Changed {
 		fmt.Fprintf(&b, "\n```diff\n%s```\n", r.diff())
 	}
-	b.WriteString(r.Headers.markdown())
 	b.WriteString("\n| step | seconds |\n|---|---:|\n")
 	for _, step := range r.Steps {
 		fmt.Fprintf(&b, "| %s | %.2f |\n", step.Name, step.Seconds)
 	}
 	fmt.Fprintf(&b, "| in all | %.2f |\n", r.Seconds)
+	b.WriteString(r.warningMarkdown())
+	b.WriteString(r.Headers.markdown())
 	return b.String()
 }
 

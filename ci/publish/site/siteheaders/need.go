@@ -104,6 +104,8 @@ func (n needs) replace(match func(source string) bool, by need) {
 // weakSources are those that open a directive, or much of it.
 var weakSources = []string{unsafeInline, unsafeEval, anyHost, dataScheme}
 
+const because = " because of " // in a sentence of weak, between what is allowed and why
+
 // weak tells what the policy is weak for: a source, why it is needed and where, with all its directives in one sentence.
 func (n needs) weak() []string {
 	type reason struct {
@@ -128,9 +130,46 @@ func (n needs) weak() []string {
 		if r.files > 1 {
 			where = fmt.Sprintf("%d files, such as %s", r.files, r.example)
 		}
-		sentences = append(sentences, fmt.Sprintf("%s %s because of %s, in %s", strings.Join(allowing, ", "), r.source, r.why, where))
+		sentences = append(sentences, fmt.Sprintf("%s %s%s%s, in %s", strings.Join(allowing, ", "), r.source, because, r.why, where))
 	}
 	slices.Sort(sentences)
+	return sentences
+}
+
+// fewReasons is how many reasons for one source Brief shows as they are.
+const fewReasons = 2
+
+// Brief shortens what Weak says: of a source with more than two reasons one sentence, in the place of the first, with their
+// number, two examples and the call that lists all.
+func Brief(weak []string, listAll string) []string {
+	type reasons struct{ directives, texts []string }
+	bySource := map[string]*reasons{}
+	parts := func(sentence string) (directives []string, source, text string) {
+		allowing, text, _ := strings.Cut(sentence, because)
+		at := strings.LastIndexByte(allowing, ' ') + 1
+		return strings.Split(strings.TrimSpace(allowing[:at]), ", "), allowing[at:], text
+	}
+	for _, sentence := range weak {
+		directives, source, text := parts(sentence)
+		if bySource[source] == nil {
+			bySource[source] = &reasons{}
+		}
+		of := bySource[source]
+		of.directives, of.texts = append(of.directives, directives...), append(of.texts, text)
+	}
+	var sentences []string
+	for _, sentence := range weak {
+		_, source, text := parts(sentence)
+		of := bySource[source]
+		switch {
+		case len(of.texts) <= fewReasons:
+			sentences = append(sentences, sentence)
+		case text == of.texts[0]:
+			allowing := strings.Join(slices.Compact(slices.Sorted(slices.Values(of.directives))), ", ")
+			sentences = append(sentences, fmt.Sprintf("%s %s for %d reasons. Examples: %s; %s. All: %s",
+				allowing, source, len(of.texts), text, of.texts[1], listAll))
+		}
+	}
 	return sentences
 }
 

@@ -262,3 +262,22 @@ func TestAFileIsReadOnceUntilItChanges(t *testing.T) {
 		expect("damaged by "+damage, address, "index.html", "other.html")
 	}
 }
+
+func TestASourceWithManyReasonsIsOneSentence(t *testing.T) {
+	weak := []string{
+		"connect-src https: because of a script of a.example, in a.html",
+		"connect-src, img-src https: because of a script of b.example, in 2 files, such as b.html",
+		"img-src https: because of a script of c.example, in c.html",
+		"style-src 'unsafe-inline' because of MathJax, in d.html",
+	}
+	want := []string{
+		"connect-src, img-src https: for 3 reasons. Examples: a script of a.example, in a.html; a script of b.example, in 2 files, such as b.html. All: CALL",
+		weak[3],
+	}
+	if got := Brief(weak, "CALL"); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if got := Brief(weak[2:], "CALL"); !slices.Equal(got, weak[2:]) {
+		t.Errorf("got %q", got)
+	}
+}

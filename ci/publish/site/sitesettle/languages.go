@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/publish/site/hugoconfig"
+	"tazlab.net/castle/ci/publish/warning"
 )
 
 // language is one of the site's, with what it sets of its own.
@@ -97,7 +98,7 @@ func plurals(config hugoconfig.Config) []string {
 const weightsFile = "config/production/zz-castle/languages.json"
 
 // weigh gives the languages weights in their order if two have the same.
-func (s *site) weigh(files *os.Root, when time.Time) (warnings []string, err error) {
+func (s *site) weigh(files *os.Root, when time.Time) (warnings []warning.Warning, err error) {
 	same := map[int][]string{}
 	weights := map[string]any{}
 	for i, l := range s.languages {
@@ -110,13 +111,14 @@ func (s *site) weigh(files *os.Root, when time.Time) (warnings []string, err err
 			if weight == 0 {
 				what = "no weight"
 			}
-			warnings = append(warnings, fmt.Sprintf("languages: %s have %s, and are ordered by name; give each a weight of its own", listed(codes), what))
+			text := fmt.Sprintf("languages: %s have %s, and are ordered by name; give each a weight of its own", listed(codes), what)
+			warnings = append(warnings, warning.Warning{Text: text})
 		}
 	}
 	if len(warnings) == 0 {
 		return nil, nil
 	}
-	slices.Sort(warnings)
+	slices.SortFunc(warnings, func(a, b warning.Warning) int { return strings.Compare(a.Text, b.Text) })
 	content, err := json.Marshal(weights)
 	if err != nil {
 		return nil, err

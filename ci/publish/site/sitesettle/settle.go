@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/semver"
+
+	"tazlab.net/castle/ci/publish/warning"
 )
 
 // oldest is the version of Hugo from which on terms are settled: the first with content adapters. Before v0.123.0 the
@@ -22,9 +24,9 @@ import (
 const oldest = "v0.126.0"
 
 // Settle makes the site in a folder below top, which is a copy, the same in every build; its content may also be
-// elsewhere below top. What it writes has the given time. It returns a sentence for each thing that was ambiguous, in
+// elsewhere below top. What it writes has the given time. It returns a warning for each thing that was ambiguous, in
 // order, with the fix.
-func Settle(top, folder, hugo string, when time.Time) (warnings []string, err error) {
+func Settle(top, folder, hugo string, when time.Time) (warnings []warning.Warning, err error) {
 	files, err := os.OpenRoot(top)
 	if err != nil {
 		return nil, err
@@ -179,7 +181,7 @@ func (s *site) asArgument(t term, hidden bool) string {
 }
 
 // sameTerm words the terms with several spellings, those of all languages together.
-func (s *site) sameTerm(terms []term) []string {
+func (s *site) sameTerm(terms []term) []warning.Warning {
 	type merged struct {
 		spellings map[string][]string
 		titles    []string
@@ -201,20 +203,25 @@ func (s *site) sameTerm(terms []term) []string {
 			m.titles = append(m.titles, t.title())
 		}
 	}
-	var warnings []string
+	var warnings []warning.Warning
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		m := byKey[key]
 		var spelled []string
 		for _, spelling := range slices.Sorted(maps.Keys(m.spellings)) {
 			spelled = append(spelled, fmt.Sprintf("%q (%s)", spelling, examples(m.spellings[spelling])))
 		}
+		plural := taxonomyOf(terms, key)
+		kind := fmt.Sprintf("terms of %s have several spellings, and a page is titled after any of them, another one in each build: write each alike", plural)
 		titled := "any of them, another one in each build" // since there was nowhere to settle it
 		if len(m.titles) > 0 {
+			kind = fmt.Sprintf("terms of %s have several spellings, and a page is titled after the one that sorts first: write each alike", plural)
 			slices.Sort(m.titles)
 			titled = listed(quoted(slices.Compact(m.titles)))
 		}
-		warnings = append(warnings, fmt.Sprintf("%s: %s are one term, and its page is titled after %s; write them alike",
-			taxonomyOf(terms, key), listed(spelled), titled))
+		warnings = append(warnings, warning.Warning{
+			Text: fmt.Sprintf("%s: %s are one term, and its page is titled after %s; write them alike", plural, listed(spelled), titled),
+			Kind: kind, Example: listed(spelled),
+		})
 	}
 	return warnings
 }
@@ -224,13 +231,13 @@ func taxonomyOf(terms []term, key string) string {
 }
 
 // sameAddress words the terms whose page another one takes the place of, those of all languages together.
-func (s *site) sameAddress(terms []term, hidden map[string]term) []string {
+func (s *site) sameAddress(terms []term, hidden map[string]term) []warning.Warning {
 	files := map[string][]string{}
 	for _, t := range terms {
 		files[t.key] = append(files[t.key], t.files()...)
 	}
 	said := map[string]bool{}
-	var warnings []string
+	var warnings []warning.Warning
 	for _, t := range terms {
 		shown, isHidden := hidden[t.id()]
 		if !isHidden || said[t.key] {
@@ -241,11 +248,14 @@ func (s *site) sameAddress(terms []term, hidden map[string]term) []string {
 		if top, _ := s.top(t.language); top != "" {
 			page = strconv.Quote(shown.title())
 		}
-		warnings = append(warnings, fmt.Sprintf(
-			"%s: %q (%s) and %q (%s) are two terms with one address, and the page there is that of %s; write them alike",
-			t.plural, shown.title(), examples(files[shown.key]), t.title(), examples(files[t.key]), page))
+		both := fmt.Sprintf("%q (%s) and %q (%s)", shown.title(), examples(files[shown.key]), t.title(), examples(files[t.key]))
+		warnings = append(warnings, warning.Warning{
+			Text:    fmt.Sprintf("%s: %s are two terms with one address, and the page there is that of %s; write them alike", t.plural, both, page),
+			Kind:    fmt.Sprintf("terms of %s have the address of another term, and one of the two has no page: write them alike", t.plural),
+			Example: both,
+		})
 	}
-	slices.Sort(warnings)
+	slices.SortFunc(warnings, func(a, b warning.Warning) int { return strings.Compare(a.Text, b.Text) })
 	return warnings
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/filetest"
+	"tazlab.net/castle/ci/publish/warning"
 	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
@@ -54,7 +55,7 @@ func (s testSite) settle() []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return warnings
+	return warning.Texts(warnings)
 }
 
 // settled expects these warnings.
@@ -348,11 +349,29 @@ func TestTermsOfContentOutsideTheSiteAreSettled(t *testing.T) {
 		"docs/a.md": "---\ntitle: A\ntags: [AI]\n---\n", "docs/b.md": "---\ntitle: B\ntags: [ai]\n---\n",
 	})
 	warnings, err := Settle(top.dir, "website", "0.165.0", when)
-	if want := `tags: "AI" (../docs/a.md) and "ai" (../docs/b.md) are one term`; err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
+	if want := `tags: "AI" (../docs/a.md) and "ai" (../docs/b.md) are one term`; err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0].Text, want) {
 		t.Fatalf("%q, %v", warnings, err)
 	}
 	if _, err := os.Stat(filepath.Join(top.dir, "docs/tags/AI/_index.md")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTermsOfOneKindAreFoldedInTheReport(t *testing.T) {
+	s := newSite(t, map[string]string{
+		"content/a.md": "---\ntags: [AI, Go, Rust, What!, Why!, Who!]\n---\n", "content/b.md": "---\ntags: [ai, go, rust, what, why, who]\n---\n",
+	})
+	warnings, err := Settle(filepath.Dir(s.dir), filepath.Base(s.dir), "0.165.0", when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(warning.Lines(warnings, "CALL"), "\n")
+	want := `3 terms of tags have several spellings, and a page is titled after the one that sorts first: write each alike. ` +
+		`Examples: "AI" (a.md) and "ai" (b.md); "Go" (a.md) and "go" (b.md). All: CALL
+3 terms of tags have the address of another term, and one of the two has no page: write them alike. ` +
+		`Examples: "What!" (a.md) and "what" (b.md); "Who!" (a.md) and "who" (b.md). All: CALL`
+	if want = strings.NewReplacer("a.md", "content/a.md", "b.md", "content/b.md").Replace(want); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -365,9 +384,9 @@ func TestTermsAreLeftToAHugoThatDoesNotKnowWhatTheyAreSettledWith(t *testing.T) 
 		if err != nil || len(warnings) != 3 {
 			t.Fatalf("%s: %q, %v", version, warnings, err)
 		}
-		for _, warning := range warnings {
-			if strings.Contains(warning, "another one in each build") == settled {
-				t.Errorf("%s: %s", version, warning)
+		for _, text := range warning.Texts(warnings) {
+			if strings.Contains(text, "another one in each build") == settled {
+				t.Errorf("%s: %s", version, text)
 			}
 		}
 		for _, name := range []string{"content/_content.gotmpl", "content/tags"} {
