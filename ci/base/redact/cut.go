@@ -17,9 +17,9 @@ type ends struct {
 	longest     int
 }
 
-func endsOf(forms map[string]bool) *ends {
+func endsOf(forms []string) *ends {
 	e := &ends{first: map[string][]string{}, last: map[string][]string{}}
-	for form := range forms {
+	for _, form := range forms {
 		if len(form) <= shortestValue {
 			continue
 		}

@@ -21,17 +21,17 @@ const (
 )
 
 // addForms adds all texts that a value is known by.
-func addForms(forms map[string]bool, value string) {
+func addForms(forms forms, value string) {
 	trimmed := strings.TrimSpace(value)
 	if len(trimmed) < shortestValue {
 		return
 	}
-	forms[value] = true // with the blanks around it
+	forms.add(value, matchOf(trimmed)) // with the blanks around it
 	parts := words(trimmed)
 	if len(parts) == 0 {
 		parts = []string{trimmed}
 	} else {
-		encode(forms, trimmed) // once: what is encoded twice loses its words, and a cluster's machine secrets are 9 kB
+		encode(forms, trimmed, anywhere) // once: what is encoded twice loses its words, and a cluster's machine secrets are 9 kB
 	}
 	for _, part := range parts {
 		addEncoded(forms, part)
@@ -40,7 +40,7 @@ func addForms(forms map[string]bool, value string) {
 }
 
 // addKey adds what a private key is in clear that is kept as PEM in base64, as kubeconfigs and machine secrets have it.
-func addKey(forms map[string]bool, value string) {
+func addKey(forms forms, value string) {
 	text, err := base64.StdEncoding.DecodeString(value)
 	if block, _ := pem.Decode(text); err == nil && block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY") {
 		addForms(forms, string(text))
@@ -87,22 +87,22 @@ func wordsOf(line string) []string {
 // addEncoded adds a value, its forms, and their forms: an answer's body in JSON is quoted once more by the log that shows
 // it, and a header's base64 is put into a URL. Two are enough, and each further one would multiply their number by the
 // number of encodings. Of a value that no encoding but base64 and hexadecimal changes, most forms are the same.
-func addEncoded(forms map[string]bool, value string) {
-	first := map[string]bool{}
-	encode(first, value)
-	for form := range first {
-		forms[form] = true
+func addEncoded(known forms, value string) {
+	first := forms{}
+	encode(first, value, matchOf(value))
+	for form, where := range first {
+		known.add(form, where)
 		if form != value {
-			encode(forms, form)
+			encode(known, form, where)
 		}
 	}
 }
 
-// encode adds how a value looks when it is encoded, alone or within a longer text.
-func encode(forms map[string]bool, value string) {
+// encode adds how a value looks when it is encoded, alone or within a longer text, and where it is taken out in clear.
+func encode(forms forms, value string, where match) {
 	add := func(list ...string) {
 		for _, form := range list {
-			forms[form] = true
+			forms.add(form, where)
 		}
 	}
 	add(value)
@@ -114,6 +114,7 @@ func encode(forms map[string]bool, value string) {
 			add(form, lowerPercent(form))
 		}
 	}
+	where = anywhere // what follows is no word
 	inHex := hex.EncodeToString([]byte(value))
 	add(inHex, strings.ToUpper(inHex))
 	add(base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)))

@@ -86,6 +86,28 @@ func TestTheLongerOfTwoValuesIsTakenOutWhole(t *testing.T) {
 	}
 }
 
+func TestAShortValueIsTakenOutAsAWholeTokenOnly(t *testing.T) {
+	const policy = "script-src 'sha256-47DEQpj8dockerHBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+	redactor := New("ab", "docker", "castle-7")
+	for text, want := range map[string]string{
+		policy: policy,
+		"docker.io/ab-dockerfile dockers mydocker docker-hub castle-7b": "docker.io/ab-dockerfile dockers mydocker docker-hub castle-7b",
+		"denied: docker.":                "denied: " + Mark + ".",
+		"https://git:docker@host/":       "https://git:" + Mark + "@host/",
+		`{"password":"docker"}`:          `{"password":"` + Mark + `"}`,
+		`said\\ndocker\\n`:               `said\\n` + Mark + `\\n`,
+		"p=docker&u=git%3Adocker%40":     "p=" + Mark + "&u=git%3A" + Mark + "%40",
+		"\x1b[31mdocker\x1b[0m":          "\x1b[31m" + Mark + "\x1b[0m",
+		"docker docker":                  Mark + " " + Mark,
+		"castle-7":                       Mark,
+		"Z2l0OmRvY2tlcg== of git:docker": "Z2l0Om" + Mark + "g== of git:" + Mark,
+	} {
+		if got := redactor.Redact(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestAValueMayBecomeKnownAfterATextWasRedacted(t *testing.T) {
 	redactor := New("hunter2")
 	for _, value := range []string{"hunter2", "swordfish"} {

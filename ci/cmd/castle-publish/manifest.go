@@ -66,5 +66,6 @@ func newHistoryCommand() *cobra.Command {
 	manifest.add(command)
 	command.Flags().IntVar(&limit, "limit", 20, "how many entries; 0 means all")
 	format.Add(command)
+	format.AddFile(command)
 	return command
 }

@@ -20,6 +20,7 @@ type resultFlags struct {
 func (r *resultFlags) add(command *cobra.Command) {
 	command.Flags().StringVar(&r.file, "result", "", "a file to write the result to as well, for castle-cluster rollout, which may be waiting for it")
 	r.format.Add(command)
+	r.format.AddFile(command)
 }
 
 func (r *resultFlags) print(cmd *cobra.Command, result report.Result) error {

@@ -89,6 +89,7 @@ func newVerifyCommand() *cobra.Command {
 	flags.BoolVar(&options.SBOM, "sbom", true, "ask for a signed SBOM, too")
 	addRegistryFlags(command, &options.Registry)
 	format.Add(command)
+	format.AddFile(command)
 	cli.Require(command, "public-key")
 	return command
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,6 +57,13 @@ func TestNoFormOfASecretIsInAResult(t *testing.T) {
 				})
 				if found := redacttest.Found(got); len(found) > 0 || !strings.Contains(got, redact.Mark) || exit != 0 {
 					t.Errorf("%T as %s, %s: %q in\n%s", result, format, name, found, got)
+				}
+				file := filepath.Join(t.TempDir(), "report")
+				said, exit := printed(t, func(cmd *cobra.Command) error {
+					return (&Format{name: format, file: file}).PrintFindings(cmd, result, false)
+				})
+				if written, err := os.ReadFile(file); err != nil || string(written) != got || said != "" || exit != 0 {
+					t.Errorf("in a file, %T as %s, %s: %v, printed %q, written\n%s", result, format, name, err, said, written)
 				}
 			}
 		}
