@@ -7,6 +7,8 @@ import (
 	"path"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"dagger/castle/internal/dagger"
 )
 
@@ -25,6 +27,8 @@ type blog struct {
 	asked   hugoVersion
 	use     use
 	timer   *timer
+	// beside runs while an exported commit is built; nil: nothing does.
+	beside func(context.Context, *exported) error
 }
 
 // use is what a blog is built for. What builds leave in caches is kept apart by
@@ -75,6 +79,8 @@ type exported struct {
 	// file is commit.json, folder what it was exported to.
 	file   *dagger.File
 	folder *dagger.Directory
+	// besideDone says that what ran beside the build found nothing.
+	besideDone bool
 }
 
 // compiled is castle's container with the program in place, so that compiling
@@ -160,25 +166,43 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 	return err
 }
 
-// whole takes a clean commit all the way to its image.
-func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (*exported, *assembled, error) {
-	export, err := b.export(ctx, false)
-	if err != nil {
+// whole takes a clean commit all the way to its image. What runs beside the
+// build ends it where it fails, and is not waited for where the build was
+// faster, as when nothing changed: export.besideDone says whether it was done.
+func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (export *exported, built *assembled, err error) {
+	if export, err = b.export(ctx, false); err != nil {
 		return nil, nil, err
 	}
-	if err := b.reachable(ctx, export, access); err != nil {
-		return nil, nil, err
+	both, building := errgroup.WithContext(ctx)
+	beside, stop := context.WithCancel(building)
+	if b.beside != nil {
+		both.Go(func() error {
+			err := b.beside(beside, export)
+			if beside.Err() != nil {
+				return building.Err()
+			}
+			export.besideDone = err == nil
+			return err
+		})
 	}
-	site, err := b.hugo(ctx, export, at.BaseURL)
-	if err != nil {
-		return nil, nil, err
-	}
-	built, err := b.image(ctx, export, site.public, serving{port: at.Port, baseURL: at.BaseURL, platforms: at.Platforms})
-	if err != nil {
-		return nil, nil, err
-	}
-	built.warnings = site.warnings
-	return export, built, nil
+	both.Go(func() error {
+		defer stop()
+		if err := b.reachable(building, export, access); err != nil {
+			return err
+		}
+		site, err := b.hugo(building, export, at.BaseURL)
+		if err != nil {
+			return err
+		}
+		built, err = b.image(building, export, site.public, serving{port: at.Port, baseURL: at.BaseURL, platforms: at.Platforms})
+		if err != nil {
+			return err
+		}
+		built.warnings = site.warnings
+		return nil
+	})
+	err = both.Wait()
+	return export, built, err
 }
 
 // builtSite is what Hugo built, and what castle warns of, for the report.

@@ -321,11 +321,18 @@ func (s *Site) Publish(
 	if err != nil {
 		return "", err
 	}
-	if _, err := r.proposed(s.commit(at, pushBranch, dryRun), mergeTimeout); err != nil {
+	planned, err := r.proposed(s.commit(at, pushBranch, dryRun), mergeTimeout)
+	if err != nil {
 		return "", err
 	}
 	b.path, b.headers, b.asked = at.Path, at.Headers, at.hugo()
 	g := &goal{settings: at, token: s.GitToken}
+
+	// A named cluster may have another GitOps repository: castle-publish publish
+	// looks at that one before it pushes the image.
+	if cluster == nil {
+		b.beside = func(ctx context.Context, export *exported) error { return s.preflight(ctx, g, planned, export) }
+	}
 
 	// The site is built while the cluster is asked for its description, and
 	// whether there is a way to it. Whatever fails ends the other.
@@ -363,7 +370,7 @@ func (s *Site) Publish(
 		return "", err
 	}
 	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix,
-		fmt.Sprintf("--rebuild=%t", rebuild)},
+		fmt.Sprintf("--rebuild=%t", rebuild), fmt.Sprintf("--gitops-checked=%t", export.besideDone)},
 		b.timer.all(), g.flags(), signed.flags())
 	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), commit, format, func(container *dagger.Container) *dagger.Container {
 		return container.
@@ -373,6 +380,33 @@ func (s *Site) Publish(
 			WithMountedDirectory("/image", built.layout).
 			With(signed.attach(export))
 	})
+}
+
+// preflight looks at the GitOps repository, so that what the update of the
+// manifest would refuse is known before the image is pushed.
+func (s *Site) preflight(ctx context.Context, g *goal, commit gitCommit, export *exported) (err error) {
+	ctx, done := shown(ctx, "check the GitOps repository", true)
+	defer func() {
+		if ctx.Err() != nil { // not waited for
+			done(nil)
+			return
+		}
+		done(err)
+	}()
+	container, err := s.Castle.container(publishProgram)
+	if err != nil {
+		return err
+	}
+	args := []string{publishProgram, "preflight", "--commit=/commit.json", "--tag-prefix=" + g.TagPrefix}
+	for _, attach := range []func(*dagger.Container) (*dagger.Container, []string, error){s.manifest(g.settings).attach, commit.attach} {
+		attached, flags, err := attach(container)
+		if err != nil {
+			return err
+		}
+		container, args = attached, append(args, flags...)
+	}
+	_, err = uncached(container).WithMountedFile("/commit.json", export.file).WithExec(args).Sync(ctx)
+	return plain(err)
 }
 
 // onManifest runs a command of castle-publish that works on the manifest, and

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/cosign"
+	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/publish/gitops"
 	"tazlab.net/castle/ci/publish/imagepush"
 	"tazlab.net/castle/ci/publish/imagesbom"
@@ -42,6 +43,8 @@ type Options struct {
 	Update     gitops.UpdateRequest
 	// PullRequest says whether the change is proposed instead of pushed.
 	PullRequest pullrequest.Options
+	// Checked says that Check has found nothing; else it is called before the image is pushed or signed.
+	Checked bool
 	// Headers are those that the image sends, for the report; nil: not told.
 	Headers *report.Headers
 	// Signer signs the image, unless it has this key's signature already; nil: it is not signed.
@@ -84,8 +87,19 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	if err := o.PullRequest.Check(ctx, o.Repository); err != nil {
 		return result, fmt.Errorf("nothing is changed yet: %w", err)
 	}
+	// Once, and only where something is about to be pushed.
+	check := func(ctx context.Context) error {
+		if o.Checked {
+			return nil
+		}
+		ctx, span := tracing.Begin(ctx, "check the GitOps repository")
+		err := Check(ctx, o)
+		tracing.End(span, err)
+		o.Checked = err == nil
+		return err
+	}
 	err = result.Step(ctx, "push the image", func(ctx context.Context) error {
-		pushed, err := o.push(ctx, reference)
+		pushed, err := o.push(ctx, reference, check)
 		result.Image.Digest, result.Image.AlreadyThere = pushed.Digest, pushed.AlreadyThere
 		result.Image.UploadedBytes = pushed.Bytes
 		if err == nil {
@@ -97,13 +111,19 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		}
 		return err
 	})
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return result, refused
+	}
 	if err != nil {
 		return result, fmt.Errorf("the manifest is untouched: %w", err)
 	}
 
 	if o.Signer != nil && !o.DryRun {
 		err = result.Step(ctx, "sign the image", func(ctx context.Context) error {
-			err := o.maySign(ctx, result.Image)
+			err := check(ctx)
+			if err == nil {
+				err = o.maySign(ctx, result.Image)
+			}
 			if err == nil {
 				result.Image.Signature, err = o.sign(ctx, result.Image)
 			}
@@ -114,11 +134,8 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 		}
 	}
 
-	update := o.Update
-	update.Selector.Image, update.Tag, update.Digest = o.Image, result.Image.Tag, result.Image.Digest
-	update.Because = result.Image.Rebuild.Sentence()
-	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
-	update.DryRun = o.DryRun
+	update := o.update(result.Image.Tag)
+	update.Digest, update.Because = result.Image.Digest, result.Image.Rebuild.Sentence()
 	err = o.PullRequest.Update(ctx, o.Repository, update, &result)
 	if err != nil && o.DryRun {
 		return result, fmt.Errorf("update the manifest: %w", err)
@@ -130,10 +147,33 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	return result, nil
 }
 
+// Check looks at the GitOps repository: it refuses whatever the update of the manifest would, so that no image is pushed first.
+// It needs neither the image nor its digest.
+func Check(ctx context.Context, o Options) error {
+	if err := o.PullRequest.CheckUpdate(ctx, o.Repository, o.update(o.TagPrefix+o.Commit.Short)); err != nil {
+		return &refusedError{err}
+	}
+	return nil
+}
+
+// refusedError is why the manifest could not be updated after a push.
+type refusedError struct{ error }
+
+func (e *refusedError) Error() string { return "nothing is changed yet: " + e.error.Error() }
+func (e *refusedError) Unwrap() error { return e.error }
+
+// update is that of the manifest to a tag.
+func (o Options) update(tag string) gitops.UpdateRequest {
+	update := o.Update
+	update.Selector.Image, update.Tag, update.DryRun = o.Image, tag, o.DryRun
+	update.SourceCommit, update.SourceRepository = o.Commit.SHA, o.Commit.Source
+	return update
+}
+
 // push pushes the image, or in a dry run says what a push would find.
-func (o Options) push(ctx context.Context, reference string) (imagepush.Result, error) {
+func (o Options) push(ctx context.Context, reference string, before func(context.Context) error) (imagepush.Result, error) {
 	options := imagepush.Options{
-		Access: o.Registry, Reference: reference, Layout: o.Layout, Rebuild: o.Rebuild, Known: o.known,
+		Access: o.Registry, Reference: reference, Layout: o.Layout, Rebuild: o.Rebuild, Known: o.known, Before: before,
 	}
 	if o.DryRun {
 		return imagepush.Compare(ctx, options)

@@ -227,19 +227,58 @@ func TestAPublishThatWasCutShortBeforeTheCommitIsFinishedByTheNext(t *testing.T)
 	t.Parallel()
 	w := publishtest.New(t)
 	image := publishtest.NewImage(t)
-	broken := w.Options(t, "1a2b3c4", image)
-	broken.Repository.Credentials.Token = "wrong"
-	_, err := publish.Run(t.Context(), broken)
-	publishtest.MustSay(t, err, "the image "+w.Image()+":blog-1a2b3c4 is in the registry", "token")
-	if !errors.Is(err, git.ErrUnauthorized) {
+	hook(t, w, "#!/bin/sh\nexit 1\n")
+	_, err := publish.Run(t.Context(), w.Options(t, "1a2b3c4", image))
+	publishtest.MustSay(t, err, "the image "+w.Image()+":blog-1a2b3c4 is in the registry", "ask who runs the repository")
+	if !errors.Is(err, git.ErrRejected) {
 		t.Errorf("got %v", err)
 	}
+	hook(t, w, "#!/bin/sh\n")
 	w.TakeEvents()
 	result := publishtest.MustRun(t, w.Options(t, "1a2b3c4", image))
 	publishtest.MustHaveNone(t, w.TakeEvents(), publishtest.IsRegistryWrite)
 	if !result.Changed || !result.Image.AlreadyThere || result.GitOps.Commit != w.Tip(t) {
 		t.Errorf("%+v", result)
 	}
+}
+
+func TestWhatTheManifestsUpdateWouldRefuseIsRefusedBeforeTheImageIsPushed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(*publish.Options)
+		says  string
+	}{
+		"a wrong token":    {func(o *publish.Options) { o.Repository.Credentials.Token = "wrong" }, "give a token that is valid"},
+		"a wrong branch":   {func(o *publish.Options) { o.Repository.Branch = "trunk" }, "check the name of the branch"},
+		"a wrong path":     {func(o *publish.Options) { o.Update.Path = "blog.yaml" }, "check the path of the manifest"},
+		"a wrong resource": {func(o *publish.Options) { o.Update.Selector.Resource = "Deployment/other" }, "Deployment/other"},
+		"another host":     {func(o *publish.Options) { o.Repository.URL = "http://127.0.0.1:1/me/tazlab-k8s.git" }, "check the host name"},
+		"no signing key":   {func(o *publish.Options) { o.Update.SigningKey = o.Layout + "/oci-layout" }, "OpenSSH private key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := publishtest.New(t)
+			o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
+			c.spoil(&o)
+			w.MustStay(t, func() {
+				_, err := publish.Run(t.Context(), o)
+				publishtest.MustSay(t, err, "nothing is changed yet", c.says)
+			})
+			publishtest.MustHaveNone(t, w.TakeEvents(), publishtest.IsRegistryWrite)
+			if err := publish.Check(t.Context(), o); err == nil {
+				t.Error("the check by itself found nothing")
+			}
+		})
+	}
+}
+
+func TestATokenThatMayOnlyReadIsRefusedBeforeTheImageIsPushed(t *testing.T) {
+	t.Parallel()
+	w := publishtest.New(t)
+	w.Git(t, "config", "http.receivepack", "false")
+	_, err := publish.Run(t.Context(), w.Options(t, "1a2b3c4", publishtest.NewImage(t)))
+	publishtest.MustSay(t, err, "nothing is changed yet", "give the token write access")
+	publishtest.MustHaveNone(t, w.TakeEvents(), publishtest.IsRegistryWrite)
 }
 
 func TestATagWithOtherContentIsRefusedAndBothDigestsAreNamed(t *testing.T) {

@@ -50,6 +50,8 @@ func TestThePhasesOfAPublishAreSpans(t *testing.T) {
 	stop()
 	want := `push the image: ok
   look at blog-1a2b3c4: ok
+  check the GitOps repository: ok
+    attempt 1: ok
   blob sha256: ok
   manifest sha256: ok
   look at blog-1a2b3c4: ok

@@ -75,6 +75,7 @@ func newPublishCommand() *cobra.Command {
 	flags.StringVar(&options.Layout, "layout", "", "the image's OCI layout")
 	flags.StringVar(&headersFile, "headers-report", "", "the image's headers, for the report")
 	flags.StringVar(&warningsFile, "warnings", "", "the build's warnings, for the report")
+	flags.BoolVar(&options.Checked, "gitops-checked", false, "castle-publish preflight has looked at the GitOps repository")
 	flags.StringVar(&options.TagPrefix, "tag-prefix", "", "what stands before the SHA in the tag")
 	flags.BoolVar(&options.Rebuild, "rebuild", false,
 		"where the tag is another image, push the next one of its rebuilds: -r2, -r3 and so on behind it")

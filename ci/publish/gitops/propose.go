@@ -121,7 +121,5 @@ func onlyPath(raw, path string) bool {
 // replace moves a branch of the remote from one tip to another, whatever was on it: the caller has looked. Where it is no
 // longer at that tip, an empty one for a branch that is not there, nothing is moved.
 func (w *workspace) replace(ctx context.Context, commit, branch, old string) error {
-	ref := "refs/heads/" + branch
-	_, err := w.git.Run(ctx, "push", "--quiet", "--force-with-lease="+ref+":"+old, "origin", commit+":"+ref)
-	return err
+	return w.pushWith(ctx, commit, branch, "--force-with-lease=refs/heads/"+branch+":"+old)
 }

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,6 +152,18 @@ func (r UpdateRequest) normalize() (UpdateRequest, error) {
 // A branch that others push to is retried until the request's patience or the context ends. Errors are *Error, ErrRequest
 // before anything was asked of the remote, and those of package manifest below an *Error.
 func Update(ctx context.Context, repository Repository, request UpdateRequest) (UpdateResult, error) {
+	return update(ctx, repository, request, false)
+}
+
+// Check fails where Update would now, and pushes nothing: write access is asked for by a push that git only rehearses. What
+// the host refuses when a push arrives, such as one to a protected branch, it does not find. The digest may be unknown.
+func Check(ctx context.Context, repository Repository, request UpdateRequest) error {
+	request.Digest = cmp.Or(request.Digest, "sha256:"+strings.Repeat("0", 64))
+	_, err := update(ctx, repository, request, true)
+	return err
+}
+
+func update(ctx context.Context, repository Repository, request UpdateRequest, rehearsal bool) (UpdateResult, error) {
 	request, err := request.normalize()
 	if err != nil {
 		return UpdateResult{}, err
@@ -159,6 +172,7 @@ func Update(ctx context.Context, repository Repository, request UpdateRequest) (
 	if err != nil {
 		return UpdateResult{}, err
 	}
+	w.rehearsal = rehearsal
 	u := &updater{workspace: w, request: request, target: w.repository.Branch}
 	if request.PushBranch != "" {
 		u.target = request.PushBranch

@@ -22,6 +22,7 @@ type workspace struct {
 	path       string // of the manifest
 	dir        string
 	git        git.Runner
+	rehearsal  bool // nothing is pushed
 }
 
 // file is a manifest at one commit.
@@ -208,6 +209,14 @@ func (w *workspace) pathNotFound(ctx context.Context, commit string) error {
 
 // push moves a branch of the remote to a commit that descends from its tip, or creates it.
 func (w *workspace) push(ctx context.Context, commit, branch string) error {
-	_, err := w.git.Run(ctx, "push", "--quiet", "origin", commit+":refs/heads/"+branch)
+	return w.pushWith(ctx, commit, branch)
+}
+
+func (w *workspace) pushWith(ctx context.Context, commit, branch string, options ...string) error {
+	args := append([]string{"push", "--quiet"}, options...)
+	if w.rehearsal {
+		args = append(args, "--dry-run")
+	}
+	_, err := w.git.Run(ctx, append(args, "origin", commit+":refs/heads/"+branch)...)
 	return err
 }

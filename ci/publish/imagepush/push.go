@@ -24,7 +24,9 @@ type Options struct {
 	Reference string // "[registry/]repository:tag"
 	Layout    string // folder with an OCI layout that holds one image or index
 	Rebuild   bool   // where the tag is another image, take the next one of its rebuilds instead
-	Known     Known  // nil: only an image with the layout's content counts as the layout's
+	// Before is called before anything is pushed, and not where the image is there already; its error ends the push. nil: nothing is.
+	Before func(context.Context) error
+	Known  Known // nil: only an image with the layout's content counts as the layout's
 
 	compareOnly bool
 }
@@ -120,6 +122,11 @@ func (s *session) under(ctx context.Context, tag name.Tag, artifact ocilayout.Ar
 	case o.compareOnly:
 		s.log("%s is not there yet", result.Reference)
 	default:
+		if o.Before != nil {
+			if err := o.Before(ctx); err != nil {
+				return err
+			}
+		}
 		return s.publish(ctx, target, artifact, result)
 	}
 	return nil

@@ -24,7 +24,7 @@ func (w *World) MustStay(t *testing.T, action func()) {
 
 // IsGitPush says whether an event belongs to a push.
 func IsGitPush(event string) bool {
-	return strings.HasPrefix(event, "git ") && strings.Contains(event, "git-receive-pack")
+	return strings.HasPrefix(event, "git POST ") && strings.Contains(event, "git-receive-pack")
 }
 
 // IsRegistryWrite says whether an event may change the registry.

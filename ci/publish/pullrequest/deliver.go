@@ -26,7 +26,16 @@ type Options struct {
 	Every time.Duration
 }
 
-// Check refuses what could not be delivered, before anything is changed.
+// CheckUpdate refuses what Update could not deliver, before anything is changed. The update's digest may be unknown.
+func (o Options) CheckUpdate(ctx context.Context, repository gitops.Repository, update gitops.UpdateRequest) error {
+	if err := o.Check(ctx, repository); err != nil {
+		return err
+	}
+	update.Propose, update.PushBranch = o.Use, o.Branch(update)
+	return gitops.Check(ctx, repository, update)
+}
+
+// Check refuses a pull request that could not be opened.
 func (o Options) Check(ctx context.Context, repository gitops.Repository) error {
 	if !o.Use {
 		return nil
