@@ -65,7 +65,7 @@ func Build(ctx context.Context, opts Options) (warning string, err error) {
 	}
 	said, err := run(ctx, command{timeout: buildTimeout, name: "hugo", args: args, env: env, log: opts.Log})
 	if failed := (*failure)(nil); errors.As(err, &failed) {
-		return "", explain(opts.Site, said)
+		return "", explain(opts.Site, opts.From, said)
 	}
 	if err != nil {
 		return "", err
@@ -121,7 +121,7 @@ func checkVersion(ctx context.Context, opts Options, env []string) (warning stri
 	}
 	warning, err = check(requirements(said), hugoversion.Choice{Version: version[1], From: opts.From})
 	if err == nil && failed != nil {
-		err = explain(opts.Site, said)
+		err = explain(opts.Site, opts.From, said)
 	}
 	return warning, err
 }

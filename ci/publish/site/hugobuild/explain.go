@@ -7,24 +7,33 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+
+	"golang.org/x/mod/semver"
+
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 )
 
 // reason turns what a program said into one line with the way out; nil when it is not about that.
 type reason func(site, said string) error
 
 // reasons are asked in this order: a module that cannot be had is the cause of everything behind it.
-var reasons = []reason{goTooOld, moduleUnreachable, themeMissing, programMissing, packageMissing, programRefused, resourceUnreachable}
+var reasons = []reason{goTooOld, moduleUnreachable, themeMissing, programMissing, packageMissing, programRefused, resourceUnreachable, removed}
 
-// explain says why Hugo failed: in a line of castle's own, or else in Hugo's.
-func explain(site, said string) error {
+// explain says why Hugo failed: in a line of castle's own, or else in Hugo's. From is who asked for its version.
+func explain(site, from, said string) error {
 	said = strings.ReplaceAll(said, strings.TrimSuffix(site, "/")+"/", "")
 	for _, reason := range reasons {
 		if err := reason(site, said); err != nil {
 			return err
 		}
 	}
-	return errors.New(orLast(lines(said, hugoError), said))
+	text := orLast(lines(said, hugoError), said)
+	if from == hugoversion.Default && unknownToHugo.MatchString(text) {
+		return fmt.Errorf("%s\nNothing in the repository names a version of Hugo. If an older one built the site, %s", text, hugoversion.Fix(""))
+	}
+	return errors.New(text)
 }
 
 var (
@@ -41,6 +50,8 @@ var (
 	noBinary      = regexp.MustCompile(`binary with name "([^"]+)" not found`)
 	noPackage     = regexp.MustCompile(`(?:Cannot find (?:module|package) '|Could not resolve "|Can't resolve ')([^'"./][^'"]*)['"]`)
 	refused       = regexp.MustCompile(`access denied: "([^"]+)" is not whitelisted in policy "([^"]+)"`)
+	deprecated    = regexp.MustCompile(`deprecated in (?:Hugo )?v?([0-9]+\.[0-9]+\.[0-9]+)`)
+	unknownToHugo = regexp.MustCompile(`can't evaluate field|function "[^"]+" not defined|template for shortcode "[^"]+" not found|partial "[^"]+" not found`)
 	remote        = regexp.MustCompile(`(?:Get|Post) "(https?://[^"]+)": (.+)`)
 )
 
@@ -148,6 +159,26 @@ func resourceUnreachable(_, said string) error {
 	}
 	return fmt.Errorf("%s, which the site fetches while it is built, cannot be reached here (%s): commit the file to the site's assets instead",
 		match[1], strings.TrimRight(match[2], "."))
+}
+
+// removed tells what an older Hugo knew. The version in which it was deprecated still has it, whatever the release that removed it. Source:
+// common/hugo/hugo.go and tpl/tplimpl/embedded of Hugo v0.165.0.
+func removed(_, said string) error {
+	var failed []string
+	pin := ""
+	for _, line := range lines(said, hugoError) {
+		if line = strings.TrimPrefix(line, "deprecated: "); !slices.Contains(failed, line) && !strings.Contains(line, "error building site: logged ") {
+			failed = append(failed, line)
+		}
+		if match := deprecated.FindStringSubmatch(line); match != nil && (pin == "" || semver.Compare("v"+match[1], "v"+pin) < 0) {
+			pin = match[1]
+		}
+	}
+	if pin == "" {
+		return nil
+	}
+	return fmt.Errorf("%s To build the site as it is, pin a version that has it: %s",
+		strings.Join(failed, " "), hugoversion.Fix(pin))
 }
 
 var (

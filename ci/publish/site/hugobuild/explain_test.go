@@ -13,6 +13,7 @@ import (
 func TestWhatHugoLacksIsSaidInOneLineWithTheWayOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string // beside the configuration
+		from  string   // who asked for the version of Hugo
 		said  string
 		want  []string
 	}{
@@ -74,6 +75,22 @@ func TestWhatHugoLacksIsSaidInOneLineWithTheWayOut(t *testing.T) {
 			said: `ERROR error calling GetRemote: Get "https://example.invalid/x.json": dial tcp: lookup example.invalid: no such host` + "\n",
 			want: []string{"https://example.invalid/x.json", "while it is built, cannot be reached here", "commit the file"},
 		},
+		"a removed key": {
+			said: "ERROR deprecated: The \"_build\" front matter key was deprecated in Hugo 0.145.0 and subsequently removed. Use \"build\" instead.\n" +
+				"ERROR error building site: logged 1 error(s)\n",
+			want: []string{`The "_build" front matter key was deprecated in Hugo 0.145.0`, "write hugo: 0.145.0 for the site in castle.yaml, or give --hugo 0.145.0"},
+		},
+		"two removed things": {
+			said: "ERROR The \"gist\" shortcode was deprecated in v0.143.0 and removed in v0.156.0. See https://gohugo.io/shortcodes/gist.\n" +
+				"ERROR The \"twitter\", \"tweet\", and \"twitter_simple\" shortcodes were deprecated in v0.142.0 and removed in hugo v0.156.0. Please use the \"x\" shortcode instead.\n" +
+				"ERROR The \"gist\" shortcode was deprecated in v0.143.0 and removed in v0.156.0. See https://gohugo.io/shortcodes/gist.\n",
+			want: []string{`The "gist" shortcode`, `"tweet"`, "hugo: 0.142.0", "--hugo 0.142.0"},
+		},
+		"a field that is gone, with castle's own Hugo": {
+			from: hugoversion.Default,
+			said: "ERROR render of \"/\" failed: execute of template failed: can't evaluate field IsServer in type page.Site\n",
+			want: []string{"in type page.Site\nNothing in the repository names a version of Hugo.", "write hugo: VERSION for the site in castle.yaml, or give --hugo VERSION"},
+		},
 		"anything else": {
 			said: "WARN  unrelated\nERROR the page SITE/content/a.md is wrong\nERROR and so is another\n",
 			want: []string{"the page content/a.md is wrong\nand so is another"},
@@ -90,13 +107,13 @@ func TestWhatHugoLacksIsSaidInOneLineWithTheWayOut(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := explain(site, strings.ReplaceAll(c.said, "SITE", site)).Error()
+			got := explain(site, c.from, strings.ReplaceAll(c.said, "SITE", site)).Error()
 			for _, want := range c.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("no %q in\n%s", want, got)
 				}
 			}
-			if strings.Contains(got, "\n") && !strings.Contains(c.want[0], "\n") {
+			if strings.Contains(got, "\n") && !strings.Contains(c.want[0], "\n") || strings.Count(got, "gist") > 2 {
 				t.Errorf("several lines:\n%s", got)
 			}
 		})
