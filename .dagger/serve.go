@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strconv"
 
 	"dagger/castle/internal/dagger"
 )
@@ -11,8 +13,10 @@ import (
 // without pushing anything. Look at it with
 // `dagger call preview-blog up --ports 8080:8080`.
 //
-// Links go to http://localhost:8080/ unless another base URL is given, as is
-// needed with other ports.
+// The second number of --ports is always --port: with another one nothing
+// answers, and Dagger prints "unknown connID" for each request. Links go to
+// http://localhost:8080/ unless another base URL is given, as is needed with
+// another first number.
 func (m *Castle) PreviewBlog(
 	ctx context.Context,
 	// The blog's Git working tree (a path), or a Git URL with a ref.
@@ -60,7 +64,19 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
+	sayPorts(ctx, port, baseUrl)
 	return m.serveLayout(built.layout, port)
+}
+
+// sayPorts shows which port to map, as a step of its own: Dagger accepts any
+// other one, too, and fails only once a browser asks.
+func sayPorts(ctx context.Context, port int, baseURL string) {
+	host := 8080
+	if at, err := url.Parse(baseURL); err == nil && at.Port() != "" {
+		host, _ = strconv.Atoi(at.Port()) // digits, or url.Parse fails
+	}
+	_, done := shown(ctx, fmt.Sprintf("nginx listens on port %d: map it with up --ports %d:%[1]d, and open http://localhost:%[2]d/", port, host), true)
+	done(nil)
 }
 
 // serveLayout starts the image of an OCI layout.
@@ -156,6 +172,7 @@ func (m *Castle) ServeBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
+	sayPorts(ctx, port, "")
 	return serve(archive, port), nil
 }
 
