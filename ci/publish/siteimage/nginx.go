@@ -27,6 +27,7 @@ type nginxSettings struct {
 	IPv6Probe string // a folder that is there exactly when the kernel has IPv6
 	AccessLog string
 
+	Types              []mimeType
 	Headers            []header
 	NotFoundPage       string   // address of the page for what does not exist, or nginx's name of a location
 	NotFoundInLanguage []string // folders that have their own such page
@@ -57,12 +58,16 @@ func (n nginxSettings) NeedsDollar() bool {
 	return slices.ContainsFunc(n.Headers, func(h header) bool { return strings.Contains(h.Value, "$") })
 }
 
-func imageSettings(o Options, site *site) nginxSettings {
+func imageSettings(o Options, site *site) (nginxSettings, error) {
+	types, err := mimeTypes(o.Base)
+	if err != nil {
+		return nginxSettings{}, fmt.Errorf("base image: %s: %w", mimeTypesFile, err)
+	}
 	settings := nginxSettings{
 		Port: o.Port, Root: "/" + siteDir, ConfDir: "/etc/nginx",
 		// A memory file system that every container has, writable for every user and with a read-only root too.
 		Scratch: "/dev/shm", IPv6Probe: "/proc/sys/net/ipv6", AccessLog: "/dev/stdout",
-		Headers: securityHeaders(o.Headers), NotFoundPage: "@not_found",
+		Types: types, Headers: securityHeaders(o.Headers), NotFoundPage: "@not_found",
 	}
 	for _, f := range site.files {
 		dir, name := path.Split(f.path)
@@ -74,7 +79,7 @@ func imageSettings(o Options, site *site) nginxSettings {
 			settings.NotFoundInLanguage = append(settings.NotFoundInLanguage, strings.TrimSuffix(dir, "/"))
 		}
 	}
-	return settings
+	return settings, nil
 }
 
 // "it/", and no name that would need quoting in the configuration.
@@ -102,7 +107,10 @@ func (n nginxSettings) files() ([]file, error) {
 }
 
 func serverLayer(o Options, site *site) (group, error) {
-	settings := imageSettings(o, site)
+	settings, err := imageSettings(o, site)
+	if err != nil {
+		return group{}, err
+	}
 	files, err := settings.files()
 	return group{"server", strings.TrimPrefix(settings.ConfDir, "/"), files}, err
 }

@@ -108,7 +108,10 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 		t.Fatal(err)
 	}
 	defer s.close()
-	settings := imageSettings(options, s)
+	settings, err := imageSettings(options, s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	settings.Root, settings.ConfDir = filepath.Join(dir, siteDir), filepath.Join(dir, "etc/nginx")
 	settings.Scratch, settings.AccessLog = scratch, filepath.Join(scratch, "access.log")
 	if o.noIPv6 {
@@ -250,7 +253,7 @@ func TestNginxServesTheSite(t *testing.T) {
 		{"/articles/one/", "", 200, "text/html; charset=utf-8", "no-cache", files["articles/one/index.html"]},
 		{"/articles/one/?x=y", "", 200, "text/html; charset=utf-8", "no-cache", files["articles/one/index.html"]},
 		{"/%C3%9Cbersicht/", "", 200, "text/html; charset=utf-8", "no-cache", files["Übersicht/index.html"]},
-		{"/index.xml", "", 200, "application/xml; charset=utf-8", "no-cache", files["index.xml"]},
+		{"/index.xml", "", 200, "text/xml; charset=utf-8", "no-cache", files["index.xml"]},
 		{"/robots.txt", "", 200, "text/plain; charset=utf-8", "no-cache", files["robots.txt"]},
 		{"/empty.txt", "", 200, "text/plain; charset=utf-8", "no-cache", ""},
 		{"/favicon.svg", "", 200, "image/svg+xml; charset=utf-8", "public, max-age=3600", files["favicon.svg"]},
