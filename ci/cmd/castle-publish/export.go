@@ -13,6 +13,7 @@ import (
 
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/site/hugobuild"
+	"tazlab.net/castle/ci/publish/site/hugoconfig"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/sitesettle"
 	"tazlab.net/castle/ci/publish/warning"
@@ -25,6 +26,8 @@ type exported struct {
 	// Path is the site's in the commit, Site in the folder beside commit.json.
 	Path string `json:"path"`
 	Site string `json:"site"`
+	// Language is the site's default one.
+	Language string `json:"language,omitempty"`
 	// Hugo is the version that builds the site.
 	Hugo hugoversion.Choice `json:"hugo,omitzero"`
 	// Cache is which caches builds of the site may use; empty: none that is kept.
@@ -75,6 +78,11 @@ func newExportCommand() *cobra.Command {
 				return err
 			}
 			made.Warnings = append(made.Warnings, unsettled...)
+			config, err := hugoconfig.LoadFS(os.DirFS(filepath.Join(out, made.Site)))
+			if err != nil {
+				return err
+			}
+			made.Language = config.MainLanguage()
 			if made.Packages, err = hugobuild.PackageFolder(out, made.Site); err != nil {
 				return err
 			}

@@ -45,7 +45,7 @@ func newImageCommand() *cobra.Command {
 				return err
 			}
 			options.Revision, options.Source, options.Created = commit.SHA, commit.Source, commit.Time
-			options.Hugo = commit.Hugo
+			options.Hugo, options.Language = commit.Hugo, commit.Language
 			options.BaseName, options.BaseDigest, _ = strings.Cut(baseName, "@")
 			opened, platforms, err := openBases(bases)
 			if err != nil {

@@ -21,9 +21,10 @@ const DefaultPort = 80
 
 // Options describe an image. All but CacheDir decide its digest.
 type Options struct {
-	Base v1.Image // holds nginx, 1.22 or later, on the PATH; for one platform
-	Site string   // folder with the finished site; needs an index.html
-	Port int      // 0 is DefaultPort; below 1024 the image runs as root, from there on as UID 65532
+	Base     v1.Image // holds nginx, 1.22 or later, on the PATH; for one platform
+	Site     string   // folder with the finished site; needs an index.html
+	Language string   // the site's default one; its 404 page answers where the site has none at its root
+	Port     int      // 0 is DefaultPort; below 1024 the image runs as root, from there on as UID 65532
 
 	Title      string    // label org.opencontainers.image.title; each label is left out when empty
 	Revision   string    // label …revision: the whole SHA of the commit

@@ -67,7 +67,7 @@ func imageSettings(o Options, site *site) (nginxSettings, error) {
 		Port: o.Port, Root: "/" + siteDir, ConfDir: "/etc/nginx",
 		// A memory file system that every container has, writable for every user and with a read-only root too.
 		Scratch: "/dev/shm", IPv6Probe: "/proc/sys/net/ipv6", AccessLog: "/dev/stdout",
-		Types: types, Headers: securityHeaders(o.Headers), NotFoundPage: "@not_found",
+		Types: types, Headers: securityHeaders(o.Headers), NotFoundPage: notFound,
 	}
 	for _, f := range site.files {
 		dir, name := path.Split(f.path)
@@ -79,8 +79,14 @@ func imageSettings(o Options, site *site) (nginxSettings, error) {
 			settings.NotFoundInLanguage = append(settings.NotFoundInLanguage, strings.TrimSuffix(dir, "/"))
 		}
 	}
+	if settings.NotFoundPage == notFound && slices.Contains(settings.NotFoundInLanguage, o.Language) {
+		settings.NotFoundPage = "/" + o.Language + "/404.html"
+	}
 	return settings, nil
 }
+
+// notFound is nginx's name of the location that answers where the site has no page for it.
+const notFound = "@not_found"
 
 // "it/", and no name that would need quoting in the configuration.
 var languageFolder = regexp.MustCompile(`^[A-Za-z0-9_-]+/$`)

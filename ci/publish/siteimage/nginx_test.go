@@ -61,10 +61,11 @@ type nginx struct {
 }
 
 type nginxOptions struct {
-	files   map[string]string
-	noIPv6  bool
-	user    uint32               // 0: as who runs the test
-	headers *siteheaders.Headers // nil: the strict ones
+	files    map[string]string
+	noIPv6   bool
+	language string               // the site's default one
+	user     uint32               // 0: as who runs the test
+	headers  *siteheaders.Headers // nil: the strict ones
 }
 
 func lookUpNginx(t *testing.T) string {
@@ -89,7 +90,7 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 	n := &nginx{port: porttest.Free(t, "127.0.0.1")}
 	n.url = fmt.Sprintf("http://127.0.0.1:%d", n.port)
 	options := newOptions(t, filetest.New(t, o.files))
-	options.Port = n.port
+	options.Port, options.Language = n.port, o.language
 	if o.headers != nil {
 		options.Headers = *o.headers
 	}
@@ -436,6 +437,27 @@ func TestASiteWithoutItsOwn404PageAnswers404(t *testing.T) {
 		if resp.StatusCode != 404 || body != "not found\n" || resp.Header.Get("Cache-Control") != "no-cache" || resp.Header.Get("Content-Security-Policy") != "default-src 'none'" {
 			t.Errorf("%s: %s %q %v", path, resp.Status, body, resp.Header)
 		}
+	}
+}
+
+func TestTheDefaultLanguages404PageAnswersEverythingElse(t *testing.T) {
+	files := map[string]string{
+		"index.html": "to /en/", "de/index.html": "Heim", "en/index.html": "home", "de/404.html": "nicht da", "en/404.html": "not here",
+	}
+	for _, c := range []struct{ language, path, want string }{
+		{"en", "/nope", "not here"}, {"en", "/en/nope", "not here"}, {"en", "/de/nope", "nicht da"}, {"en", "/entry", "not here"},
+		{"de", "/nope", "nicht da"}, {"de", "/en/nope", "not here"},
+		{"fr", "/nope", "not found\n"}, {"", "/nope", "not found\n"},
+	} {
+		n := startNginx(t, nginxOptions{files: files, language: c.language})
+		if resp, body := n.get(t, c.path); resp.StatusCode != 404 || body != c.want {
+			t.Errorf("%s where %q is the default: %s %q, want %q", c.path, c.language, resp.Status, body, c.want)
+		}
+	}
+	files["404.html"] = "the site's own"
+	n := startNginx(t, nginxOptions{files: files, language: "en"})
+	if _, body := n.get(t, "/nope"); body != files["404.html"] {
+		t.Errorf("a page at the root counts first, got %q", body)
 	}
 }
 

@@ -64,7 +64,8 @@ func (s *site) read(ctx context.Context) error {
 		return fmt.Errorf("read the site: %w", err)
 	}
 	if !s.has("index.html") {
-		return fmt.Errorf("%s has no index.html; name the folder that the site's generator wrote", s.root.Name())
+		return fmt.Errorf("%s has no index.html, so the image would answer / with 404: give the site a home page, "+
+			"or name the folder that its generator wrote", s.root.Name())
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))

@@ -73,7 +73,10 @@ func Build(ctx context.Context, opts Options) (warning string, err error) {
 	if err := unpinned(opts.Site, pinned); err != nil {
 		return "", err
 	}
-	return warning, hasPages(opts.Out)
+	if err := hasPages(opts.Out); err != nil {
+		return "", err
+	}
+	return warning, hasHome(opts.Out, opts.Site)
 }
 
 // pageExtensions are those of pages, and of what a site without pages is for.

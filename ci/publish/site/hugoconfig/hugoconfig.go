@@ -4,6 +4,7 @@
 package hugoconfig
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -270,4 +271,35 @@ func (c Config) Parts(key string) []Config {
 		}
 	}
 	return parts
+}
+
+// Languages are the codes of the site's languages that are not switched off, in Hugo's order: by weight, those without one
+// last, then by name. Source: langs/config.go of Hugo v0.165.0.
+func (c Config) Languages() []string {
+	all, off := c.Part("languages"), c.Texts("disableLanguages")
+	var codes []string
+	for code := range all {
+		if !slices.Contains(off, code) && !all.Part(code).Bool("disabled", false) {
+			codes = append(codes, code)
+		}
+	}
+	if len(codes) == 0 {
+		return []string{cmp.Or(strings.ToLower(c.Text("defaultContentLanguage", "")), "en")}
+	}
+	weight := func(code string) uint { return uint(all.Part(code).Int("weight")) - 1 } // none comes last
+	slices.SortFunc(codes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), strings.Compare(a, b))
+	})
+	return codes
+}
+
+// MainLanguage is the language of content that names none: the one that is configured, else English, else the first.
+func (c Config) MainLanguage() string {
+	codes := c.Languages()
+	for _, code := range []string{strings.ToLower(c.Text("defaultContentLanguage", "")), "en"} {
+		if slices.Contains(codes, code) {
+			return code
+		}
+	}
+	return codes[0]
 }

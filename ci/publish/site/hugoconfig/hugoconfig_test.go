@@ -76,3 +76,23 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 		t.Fatalf("error = %v", err)
 	}
 }
+
+func TestTheMainLanguageIsTheOneThatIsNamedElseEnglishElseTheFirst(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                                 "en",
+		`defaultContentLanguage = "pt-BR"`: "pt-br",
+		"defaultContentLanguage = 'de'\n[languages.en]\n[languages.de]":                  "de",
+		"[languages.de]\nweight = 1\n[languages.en]\nweight = 2":                         "en",
+		"[languages.fr]\n[languages.it]\nweight = 1":                                     "it",
+		"defaultContentLanguage = 'it'\n[languages.fr]\n[languages.it]\ndisabled = true": "fr",
+		"disableLanguages = ['en']\n[languages.en]\n[languages.de]":                      "de",
+	} {
+		config, err := Decode(".toml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := config.MainLanguage(); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package sitesettle
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,36 +24,18 @@ type language struct {
 // defaultTaxonomies are those of a site that configures none.
 var defaultTaxonomies = map[string]any{"category": "categories", "tag": "tags"}
 
-// readLanguages lists the languages in Hugo's order: by weight, those without one last, then by name. The main language is the
-// one that is named, else English, else the first. Source: langs/config.go of Hugo v0.165.0.
+// readLanguages lists the languages in Hugo's order, with what each has of its own.
 func (s *site) readLanguages() {
-	main := strings.ToLower(s.config.Text("defaultContentLanguage", ""))
-	off := s.config.Texts("disableLanguages")
-	for code := range s.config.Part("languages") {
+	for _, code := range s.config.Languages() {
 		own := s.config.Part("languages").Part(code)
-		if slices.Contains(off, code) || own.Bool("disabled", false) {
-			s.switchedOff = append(s.switchedOff, code)
-			continue
-		}
 		s.languages = append(s.languages, language{code: code, weight: own.Int("weight")})
 	}
-	if len(s.languages) == 0 {
-		s.languages = []language{{code: cmp.Or(main, "en")}}
+	for code := range s.config.Part("languages") {
+		if !slices.ContainsFunc(s.languages, func(l language) bool { return l.code == code }) {
+			s.switchedOff = append(s.switchedOff, code)
+		}
 	}
-	slices.SortFunc(s.languages, func(a, b language) int {
-		return cmp.Or(cmp.Compare(order(a.weight), order(b.weight)), strings.Compare(a.code, b.code))
-	})
-	named := func(code string) bool {
-		return slices.ContainsFunc(s.languages, func(l language) bool { return l.code == code })
-	}
-	switch {
-	case named(main):
-		s.main = main
-	case named("en"):
-		s.main = "en"
-	default:
-		s.main = s.languages[0].code
-	}
+	s.main = s.config.MainLanguage()
 	for i := range s.languages {
 		l := &s.languages[i]
 		l.titled = func(term string) string { return term }
@@ -66,9 +47,6 @@ func (s *site) readLanguages() {
 		}
 	}
 }
-
-// order puts what has no weight last.
-func order(weight int) uint { return uint(weight) - 1 }
 
 // setting is a language's own configuration where it holds the key, else the site's.
 func (s *site) setting(code, key string) hugoconfig.Config {
