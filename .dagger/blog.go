@@ -24,6 +24,7 @@ type blog struct {
 	source  *dagger.Directory
 	path    string
 	headers string // that the image is to send
+	baseURL string // to build for and to serve at; empty: as the site itself says
 	asked   hugoVersion
 	use     use
 	timer   *timer
@@ -190,11 +191,11 @@ func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (export
 		if err := b.reachable(building, export, access); err != nil {
 			return err
 		}
-		site, err := b.hugo(building, export, at.BaseURL)
+		site, err := b.hugo(building, export)
 		if err != nil {
 			return err
 		}
-		built, err = b.image(building, export, site.public, serving{port: at.Port, baseURL: at.BaseURL, platforms: at.Platforms})
+		built, err = b.image(building, export, site.public, serving{port: at.Port, platforms: at.Platforms})
 		if err != nil {
 			return err
 		}
@@ -213,20 +214,20 @@ type builtSite struct {
 
 // hugo builds the site. Modules, processed images and fetched resources are
 // kept between runs of the same version of Hugo.
-func (b blog) hugo(ctx context.Context, export *exported, baseURL string) (*builtSite, error) {
+func (b blog) hugo(ctx context.Context, export *exported) (*builtSite, error) {
 	entry, err := b.castle.hugoEntry(export.Hugo)
 	if err != nil {
 		return nil, err
 	}
-	return b.build(ctx, export, baseURL, b.cached(export, "hugo-"+entry.named()))
+	return b.build(ctx, export, b.cached(export, "hugo-"+entry.named()))
 }
 
 // hugoAnew builds the site with nothing that an earlier build left.
 func (b blog) hugoAnew(ctx context.Context, export *exported) (*builtSite, error) {
-	return b.build(ctx, export, "", uncached)
+	return b.build(ctx, export, uncached)
 }
 
-func (b blog) build(ctx context.Context, export *exported, baseURL string, caches dagger.WithContainerFunc) (_ *builtSite, err error) {
+func (b blog) build(ctx context.Context, export *exported, caches dagger.WithContainerFunc) (_ *builtSite, err error) {
 	ctx, done := b.timer.step(ctx, "build the site with Hugo")
 	defer func() { done(err) }()
 	hugo, _, err := b.castle.hugoImage(ctx, export.Hugo)
@@ -246,7 +247,7 @@ func (b blog) build(ctx context.Context, export *exported, baseURL string, cache
 		With(caches).
 		WithMountedDirectory("/export", folder).
 		WithExec([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + public,
-			"--base-url=" + baseURL, "--hugo-from=" + export.Hugo.From, "--warnings-out=" + warnings}).
+			"--base-url=" + b.baseURL, "--hugo-from=" + export.Hugo.From, "--warnings-out=" + warnings}).
 		Directory(made).
 		Sync(ctx)
 	if err != nil {
@@ -271,7 +272,6 @@ func (b blog) nodeModules(hugo *dagger.Container, export *exported) *dagger.Dire
 // serving says how an image serves the site.
 type serving struct {
 	port      int
-	baseURL   string // empty: as the site itself says
 	platforms []dagger.Platform
 }
 
@@ -300,7 +300,7 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 	}
 	layout, headers := path.Join(made, "image"), path.Join(made, "headers.json")
 	args := []string{publishProgram, "image", "--site=/public", "--commit=/commit.json", "--hugo-name=" + hugoName,
-		fmt.Sprintf("--port=%d", as.port), "--headers=" + b.headers, "--base-url=" + as.baseURL, "--headers-out=" + headers,
+		fmt.Sprintf("--port=%d", as.port), "--headers=" + b.headers, "--base-url=" + b.baseURL, "--headers-out=" + headers,
 		"--cache=" + cacheMount, "--out=" + layout}
 	for i, platform := range as.platforms {
 		base, err := b.castle.image("nginx", platform)

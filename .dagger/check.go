@@ -251,7 +251,7 @@ func (c blogCheck) command(ctx context.Context) (*dagger.Container, []string, er
 	if err != nil {
 		return nil, nil, err
 	}
-	args := []string{publishProgram, "check", "--site=/public", "--headers=" + blog.headers}
+	args := []string{publishProgram, "check", "--site=/public", "--headers=" + blog.headers, "--base-url=" + blog.baseURL}
 	for _, language := range c.languages {
 		args = append(args, "--language="+language)
 	}
@@ -267,7 +267,8 @@ func (c blogCheck) exported(ctx context.Context) (blog, *exported, error) {
 	if err != nil {
 		return blog{}, nil, err
 	}
-	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, asked: at.hugo(), use: toLook, timer: newTimer()}
+	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, baseURL: at.BaseURL,
+		asked: at.hugo(), use: toLook, timer: newTimer()}
 	export, err := blog.export(ctx, true)
 	return blog, export, plain(err)
 }
@@ -278,7 +279,7 @@ func (c blogCheck) build(ctx context.Context) (blog, *exported, *dagger.Director
 	if err != nil {
 		return blog, nil, nil, err
 	}
-	built, err := blog.hugo(ctx, export, "")
+	built, err := blog.hugo(ctx, export)
 	if err != nil {
 		return blog, nil, nil, plain(err)
 	}
@@ -311,7 +312,8 @@ func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container,
 	}
 	// The path is whole: who knows what PATH an image of a browser has.
 	args := []string{"/usr/local/bin/" + publishProgram, "browse",
-		fmt.Sprintf("--url=http://site:%d", port), "--site=/public", fmt.Sprintf("--offline=%t", offline)}
+		fmt.Sprintf("--url=http://site:%d", port), "--site=/public", "--base-url=" + blog.baseURL,
+		fmt.Sprintf("--offline=%t", offline)}
 	return browser.WithMountedDirectory("/public", public).WithServiceBinding("site", site), args, nil
 }
 

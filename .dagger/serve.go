@@ -51,16 +51,17 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, err
 	}
-	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, asked: at.hugo(), use: toLook, timer: newTimer()}
+	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, baseURL: baseUrl,
+		asked: at.hugo(), use: toLook, timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
 	if err != nil {
 		return nil, plain(err)
 	}
-	output, err := blog.hugo(ctx, export, baseUrl)
+	output, err := blog.hugo(ctx, export)
 	if err != nil {
 		return nil, plain(err)
 	}
-	built, err := blog.image(ctx, export, output.public, serving{port: port, baseURL: baseUrl})
+	built, err := blog.image(ctx, export, output.public, serving{port: port})
 	if err != nil {
 		return nil, plain(err)
 	}

@@ -25,7 +25,8 @@ func newBrowseCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&options.URL, "url", "", "where the site is served (http://site:8080)")
 	flags.StringVar(&options.Dir, "site", "", "the built site, from which pages are chosen")
-	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is built for; default: that of its home page's canonical link, or of its site map")
+	flags.StringVar(&options.BaseURL, "base-url", "",
+		"the address that the site is built for, below whose path the server has it; default: as for check")
 	flags.IntSliceVar(&options.Widths, "width", browsercheck.DefaultWidths, "the window's width in CSS pixels; below 768 a phone's")
 	flags.IntVar(&options.Pages, "pages", browsercheck.DefaultPages, "open no more pages than this")
 	flags.DurationVar(&options.PageDeadline, "page-deadline", browsercheck.DefaultPageDeadline, "for one page at one width")

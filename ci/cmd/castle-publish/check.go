@@ -50,7 +50,9 @@ func newCheckCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.Dir, "site", "", "the built site")
-	flags.StringVar(&options.BaseURL, "base-url", "", "the address that the site is served at")
+	flags.StringVar(&options.BaseURL, "base-url", "",
+		"the address that the site is served at, with its path; default: what its home page's canonical link, "+
+			"site map or feed says")
 	flags.StringArrayVar(&options.Languages, "language", nil, "a language that every page must exist in")
 	addHeadersFlag(command, &headers)
 	flags.StringArrayVar(&options.Ignore, "ignore", nil,

@@ -19,6 +19,7 @@ import (
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/imagepush"
 	"tazlab.net/castle/ci/publish/inputs"
+	"tazlab.net/castle/ci/publish/site/builtsite"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 	"tazlab.net/castle/ci/publish/siteimage"
 	"tazlab.net/castle/ci/publish/siteimage/ocilayout"
@@ -38,6 +39,11 @@ func newImageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			address, err := builtsite.Address(options.Site, baseURL)
+			if err != nil {
+				return err
+			}
+			options.Path = address.Path
 			if options.Headers, err = siteheaders.Make(cmd.Context(), headers, options.Site, baseURL, options.CacheDir); err != nil {
 				return err
 			}
@@ -84,7 +90,9 @@ func newImageCommand() *cobra.Command {
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
 	addHeadersFlag(command, &headers)
-	flags.StringVar(&baseURL, "base-url", "", "the address that the site is served at, where neither its home page's canonical link nor its site map tells")
+	flags.StringVar(&baseURL, "base-url", "",
+		"the address that the site is served at, with its path; default: what its home page's canonical link, "+
+			"site map or feed says")
 	flags.StringVar(&headersOut, "headers-out", "", "a file to write the headers to, for publish")
 	flags.StringVar(&options.CacheDir, "cache", "", "a folder that keeps compressed layers, and what headers are fitted to, between runs")
 	flags.StringVar(&out, "out", "", "the folder to write to")

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path"
 	"strings"
 	"testing"
 
@@ -132,6 +137,29 @@ func inspectImage() {
 	for _, label := range []string{"revision", "source", "created", "base.name", "base.digest"} {
 		fmt.Printf("%s %s\n", label, config.Config.Labels["org.opencontainers.image."+label])
 	}
+	fmt.Printf("home %s\n", homeOf(layers[1:])) // the first is the base's
+}
+
+// homeOf is the path of the site's home page.
+func homeOf(layers []v1.Layer) (home string) {
+	for _, layer := range layers {
+		content, err := layer.Uncompressed() // as it is in the archive, by the first layer
+		exitOn(err)
+		plain, err := gzip.NewReader(content)
+		exitOn(err)
+		for archive := tar.NewReader(plain); ; {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			exitOn(err)
+			if path.Base(header.Name) == "index.html" && (home == "" || len(header.Name) < len(home)) {
+				home = header.Name
+			}
+		}
+		exitOn(content.Close())
+	}
+	return home
 }
 
 func exitOn(err error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"regexp"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -23,6 +25,7 @@ const DefaultPort = 80
 type Options struct {
 	Base     v1.Image // holds nginx, 1.22 or later, on the PATH; for one platform
 	Site     string   // folder with the finished site; needs an index.html
+	Path     string   // below which the site is served, that of its base URL: "/blog/"; "" is "/"
 	Language string   // the site's default one; its 404 page answers where the site has none at its root
 	Port     int      // 0 is DefaultPort; below 1024 the image runs as root, from there on as UID 65532
 
@@ -49,6 +52,9 @@ func Build(ctx context.Context, o Options) (v1.Image, Report, error) {
 	if o.Port == 0 {
 		o.Port = DefaultPort
 	}
+	if o.Path == "" {
+		o.Path = "/"
+	}
 	if err := o.check(); err != nil {
 		return nil, Report{}, fmt.Errorf("site image: %w", err)
 	}
@@ -58,6 +64,9 @@ func Build(ctx context.Context, o Options) (v1.Image, Report, error) {
 	}
 	return image, report, nil
 }
+
+// servedPath is a path that nginx's configuration can hold.
+var servedPath = regexp.MustCompile(`^/(?:[^/\x00-\x20\x7f"'\\${};?#]+/)*$`)
 
 func (o Options) check() error {
 	var mistakes []error
@@ -72,6 +81,10 @@ func (o Options) check() error {
 	}
 	if o.Port < 1 || o.Port > 65535 {
 		mistakes = append(mistakes, fmt.Errorf("port %d is not between 1 and 65535", o.Port))
+	}
+	if !servedPath.MatchString(o.Path) || path.Clean(o.Path)+"/" != o.Path && o.Path != "/" {
+		mistakes = append(mistakes, fmt.Errorf("the base URL's path is %q: "+
+			"want one that ends with a slash and has no dots as a folder, spaces, quotes or any of \\ $ { } ; ? #", o.Path))
 	}
 	if o.Created.IsZero() {
 		mistakes = append(mistakes, errors.New("no Created; give the time of the commit"))
@@ -102,7 +115,7 @@ func build(ctx context.Context, o Options) (v1.Image, Report, error) {
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("base image: %w", err)
 	}
-	ours, err := cache.layers(ctx, append([]group{server}, site.groups()...))
+	ours, err := cache.layers(ctx, append([]group{server}, site.groups(path.Join(siteDir, o.Path))...))
 	if err != nil {
 		return nil, Report{}, err
 	}

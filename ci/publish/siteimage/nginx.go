@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -29,6 +30,7 @@ type nginxSettings struct {
 
 	Types              []mimeType
 	Headers            []header
+	Path               string   // below which the site is, with slashes around it
 	NotFoundPage       string   // address of the page for what does not exist, or nginx's name of a location
 	NotFoundInLanguage []string // folders that have their own such page
 }
@@ -64,7 +66,7 @@ func imageSettings(o Options, site *site) (nginxSettings, error) {
 		return nginxSettings{}, fmt.Errorf("base image: %s: %w", mimeTypesFile, err)
 	}
 	settings := nginxSettings{
-		Port: o.Port, Root: "/" + siteDir, ConfDir: "/etc/nginx",
+		Port: o.Port, Path: o.Path, Root: "/" + siteDir, ConfDir: "/etc/nginx",
 		// A memory file system that every container has, writable for every user and with a read-only root too.
 		Scratch: "/dev/shm", IPv6Probe: "/proc/sys/net/ipv6", AccessLog: "/dev/stdout",
 		Types: types, Headers: securityHeaders(o.Headers), NotFoundPage: notFound,
@@ -74,13 +76,13 @@ func imageSettings(o Options, site *site) (nginxSettings, error) {
 		switch {
 		case name != "404.html":
 		case dir == "":
-			settings.NotFoundPage = "/404.html"
+			settings.NotFoundPage = o.Path + "404.html"
 		case languageFolder.MatchString(dir):
 			settings.NotFoundInLanguage = append(settings.NotFoundInLanguage, strings.TrimSuffix(dir, "/"))
 		}
 	}
 	if settings.NotFoundPage == notFound && slices.Contains(settings.NotFoundInLanguage, o.Language) {
-		settings.NotFoundPage = "/" + o.Language + "/404.html"
+		settings.NotFoundPage = o.Path + o.Language + "/404.html"
 	}
 	return settings, nil
 }
@@ -120,6 +122,15 @@ func serverLayer(o Options, site *site) (group, error) {
 	files, err := settings.files()
 	return group{"server", strings.TrimPrefix(settings.ConfDir, "/"), files}, err
 }
+
+// Pattern is Path in a regular expression.
+func (n nginxSettings) Pattern() string { return regexp.QuoteMeta(n.Path) }
+
+// Folder is Path without its last slash; empty for a site at its host's root.
+func (n nginxSettings) Folder() string { return strings.TrimSuffix(n.Path, "/") }
+
+// Address is Path as a redirect names it.
+func (n nginxSettings) Address() string { return (&url.URL{Path: n.Path}).EscapedPath() }
 
 // isHeaderValue keeps a value on its line.
 func isHeaderValue(s string) bool {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,7 @@ func TestTheConfigurationNamesNothingOfTheBase(t *testing.T) {
 	conf := found["etc/nginx/nginx.conf"].content
 	for _, want := range []string{
 		"listen 8080;", "include /proc/sys/net/ipv6/../../../../etc/nginx/listen-ipv6.con[f];", "pid /dev/shm/nginx-8080.pid;",
-		"root /srv/www;", `"~^/it/" /it/404.html;`, "default /404.html;", "access_log /dev/stdout site;", "default-src 'self'",
+		"root /srv/www;", `"~^/it/" "/it/404.html";`, `default "/404.html";`, "access_log /dev/stdout site;", "default-src 'self'",
 	} {
 		if !strings.Contains(conf, want) {
 			t.Errorf("no %q in the configuration", want)
@@ -64,6 +65,7 @@ type nginxOptions struct {
 	files    map[string]string
 	noIPv6   bool
 	language string               // the site's default one
+	path     string               // below which the site is
 	user     uint32               // 0: as who runs the test
 	headers  *siteheaders.Headers // nil: the strict ones
 }
@@ -91,6 +93,7 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 	n.url = fmt.Sprintf("http://127.0.0.1:%d", n.port)
 	options := newOptions(t, filetest.New(t, o.files))
 	options.Port, options.Language = n.port, o.language
+	options.Path = o.path
 	if o.headers != nil {
 		options.Headers = *o.headers
 	}
@@ -458,6 +461,72 @@ func TestTheDefaultLanguages404PageAnswersEverythingElse(t *testing.T) {
 	n := startNginx(t, nginxOptions{files: files, language: "en"})
 	if _, body := n.get(t, "/nope"); body != files["404.html"] {
 		t.Errorf("a page at the root counts first, got %q", body)
+	}
+}
+
+func TestASiteBelowAPathIsServedThereAndWhereAProxyStripsThePath(t *testing.T) {
+	files := smallSite()
+	files["a b%?ü/index.html"], files["blog/index.html"] = "odd", "a section of the path's name"
+	files[".well-known/matrix/server"] = "{}"
+	style := "/css/main.min." + strings.Repeat("0a", 32) + ".css"
+	for _, at := range []string{"/blog/", "/~me/my.blog/", "/über/"} {
+		n := startNginx(t, nginxOptions{files: files, path: at})
+		address := (&url.URL{Path: at}).EscapedPath()
+		for _, prefix := range []string{address, "/"} { // as it comes, and as a proxy hands it on that strips the path
+			for _, c := range []struct {
+				path     string
+				status   int
+				location string
+				body     string
+			}{
+				{path: "", status: 200, body: files["index.html"]},
+				{path: "articles/one/?x=y", status: 200, body: files["articles/one/index.html"]},
+				{path: "a%20b%25%3F%C3%BC/", status: 200, body: "odd"},
+				{path: style[1:], status: 200, body: files[style[1:]]},
+				{path: ".well-known/matrix/server", status: 200, body: "{}"},
+				{path: "articles/one?x=y", status: 301, location: address + "articles/one/?x=y"},
+				{path: "missing/", status: 404, body: files["404.html"]},
+				{path: "it/mancante", status: 404, body: files["it/404.html"]},
+				{path: "css/", status: 404, body: files["404.html"]},
+			} {
+				resp, body := n.get(t, prefix+c.path)
+				if resp.StatusCode != c.status || c.location == "" && body != c.body {
+					t.Errorf("%s: %s, %d bytes, want %d, %d bytes", prefix+c.path, resp.Status, len(body), c.status, len(c.body))
+				}
+				if got := resp.Header.Get("Location"); got != c.location {
+					t.Errorf("%s: redirect to %q, want %q", prefix+c.path, got, c.location)
+				}
+				if got := resp.Header.Values("X-Content-Type-Options"); len(got) != 1 {
+					t.Errorf("%s: without the headers", prefix+c.path)
+				}
+			}
+		}
+		resp, _ := n.get(t, strings.TrimSuffix(address, "/")+"?x=y")
+		if got := resp.Header.Get("Location"); resp.StatusCode != 301 || got != address+"?x=y" {
+			t.Errorf("without the last slash: %s to %q", resp.Status, got)
+		}
+		if resp, _ := n.get(t, style); resp.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" {
+			t.Errorf("Cache-Control %q", resp.Header.Get("Cache-Control"))
+		}
+		if resp, body := n.get(t, "/healthz"); resp.StatusCode != 200 || body != "ok\n" {
+			t.Errorf("healthz: %s", resp.Status)
+		}
+		if resp, _ := n.get(t, address+".well-known/matrix/server"); !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+			t.Errorf("a file without an extension: %s", resp.Header.Get("Content-Type"))
+		}
+		if strings.Contains(n.log(t), "[warn]") {
+			t.Errorf("nginx complains: %s", n.log(t))
+		}
+	}
+}
+
+func TestAPathThatNoConfigurationHoldsIsRefused(t *testing.T) {
+	for _, at := range []string{"/a b/", `/"/`, "/$x/", "/{/", "/;/", "/../", "/a//b/", "/a", "a/", "/a\nb/", `/\/`, "/./"} {
+		o := newOptions(t, filetest.New(t, smallSite()))
+		o.Path = at
+		if _, _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), "the base URL's path") {
+			t.Errorf("%q: got %v", at, err)
+		}
 	}
 }
 

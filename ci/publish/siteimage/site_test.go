@@ -64,7 +64,7 @@ func TestShardsAreOfSimilarSize(t *testing.T) {
 	for name, content := range pages(2500, 7000) {
 		s.files = append(s.files, file{path: name, size: int64(len(content))})
 	}
-	groups := s.groups()
+	groups := s.groups(siteDir)
 	if len(groups) != 18 {
 		t.Fatalf("%d layers, want 16 of pages, the lists and the feeds", len(groups))
 	}
@@ -175,7 +175,7 @@ func TestAFileThatChangesMeanwhileIsNoticed(t *testing.T) {
 		}
 		defer s.close()
 		filetest.Write(t, filepath.Join(dir, "file.bin"), string(noise(2, size)))
-		for _, g := range s.groups() {
+		for _, g := range s.groups(siteDir) {
 			err = g.writeTar(t.Context(), &bytes.Buffer{})
 			if g.name == "assets" && (err == nil || !strings.Contains(err.Error(), "file.bin changed while the image was built")) {
 				t.Errorf("%s: %v", name, err)

@@ -64,8 +64,8 @@ func (k kind) shards(bytes int64) uint32 {
 	return cuts[k].most
 }
 
-// groups cuts the site into layers in the order of doc.go. Empty ones are left out.
-func (s *site) groups() []group {
+// groups cuts the site, which comes into a folder, into layers in the order of doc.go. Empty ones are left out.
+func (s *site) groups(dir string) []group {
 	var files [kinds][]file
 	var bytes [kinds]int64
 	for i, k := range s.classify() {
@@ -74,13 +74,13 @@ func (s *site) groups() []group {
 	}
 	var groups []group
 	for k := range kinds {
-		groups = append(groups, shard(cuts[k].layer, files[k], k.shards(bytes[k]))...)
+		groups = append(groups, shard(cuts[k].layer, dir, files[k], k.shards(bytes[k]))...)
 	}
 	return groups
 }
 
 // shard spreads files by a hash of their folder, so that a page and what stands beside it stay together.
-func shard(name string, files []file, shards uint32) []group {
+func shard(name, dir string, files []file, shards uint32) []group {
 	parts := make([][]file, shards)
 	for _, f := range files {
 		sum := sha256.Sum256([]byte(path.Dir(f.path)))
@@ -100,7 +100,7 @@ func shard(name string, files []file, shards uint32) []group {
 			title = fmt.Sprintf("%s %d/%d", name, i+1, shards)
 		}
 		slices.SortFunc(part, func(a, b file) int { return strings.Compare(a.path, b.path) })
-		groups = append(groups, group{title, siteDir, part})
+		groups = append(groups, group{title, dir, part})
 	}
 	return groups
 }

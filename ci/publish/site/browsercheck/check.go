@@ -31,7 +31,7 @@ var DefaultWidths = []int{390, 1280}
 
 // Options say what is opened, and how.
 type Options struct {
-	// URL is where the site is served, for example http://site:8080.
+	// URL is the server of the site, for example http://site:8080. It has the site below BaseURL's path.
 	URL string
 	// Dir is the built site, for example Hugo's public folder: pages are chosen from it.
 	Dir string

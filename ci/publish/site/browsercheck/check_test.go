@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/publish/site/browsercheck/pagechoice"
 	"tazlab.net/castle/ci/publish/site/sitetest"
@@ -217,7 +218,17 @@ if (!isSecureContext) throw new Error("no secure context at " + location);
 			if base != "" {
 				folder = "/under"
 			}
-			report := look(t, fmt.Sprintf(files, folder), func(o *Options) { o.BaseURL = base })
+			report := look(t, fmt.Sprintf(files, folder), func(o *Options) {
+				o.BaseURL = base
+				if base != "" { // the server has the site below the path, as its image does
+					above := t.TempDir()
+					if err := os.Symlink(o.Dir, filepath.Join(above, folder)); err != nil {
+						t.Fatal(err)
+					}
+					filetest.Write(t, filepath.Join(above, "index.html"), head+"not of the site")
+					o.URL = serve(t, above, nil)
+				}
+			})
 			expect(t, report)
 			if len(report.Foreign) > 0 || !strings.HasPrefix(report.Site, "https://blog.example") {
 				t.Errorf("%s, %v", report.Site, report.Foreign)

@@ -44,8 +44,6 @@ func openFront(server, base *url.URL, bare bool) (*front, error) {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(server)
-			r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, prefix)
-			r.Out.URL.RawPath = strings.TrimPrefix(r.In.URL.RawPath, prefix)
 		},
 		ModifyResponse: func(response *http.Response) error {
 			if bare {
@@ -91,8 +89,6 @@ func keepInside(response *http.Response, server, base *url.URL) error {
 		return nil // no redirect, or one to elsewhere
 	}
 	location.Scheme, location.Host = base.Scheme, base.Host
-	location.Path = strings.TrimSuffix(base.Path, "/") + location.Path
-	location.RawPath = ""
 	response.Header.Set("Location", location.String())
 	return nil
 }

@@ -19,11 +19,49 @@ func TestASiteIsWhereItSaysItself(t *testing.T) {
 		"a canonical link with a host": {map[string]string{
 			"index.html":  `<link rel=stylesheet href="https://cdn.example/x"><link rel=canonical href="https://example.org/a/">`,
 			"sitemap.xml": siteMap,
+		}, "https://example.org/a/"},
+		"only a site map": {
+			map[string]string{"index.html": `<link rel=canonical href="/a/">`, "sitemap.xml": siteMap}, "https://map.example:8443/a/",
+		},
+		"a site map that is broken": {
+			map[string]string{"index.html": "", "sitemap.xml": "<urlset><loc>https://x.example/"}, "https://site.invalid/",
+		},
+		"a site map of addresses within": {
+			map[string]string{"index.html": "", "sitemap.xml": "<urlset><url><loc>/a/</loc></url></urlset>"}, "https://site.invalid/",
+		},
+		"nothing": {map[string]string{"index.html": "<p>Hello"}, "https://site.invalid/"},
+		"a path of two folders": {
+			map[string]string{"index.html": `<link rel=canonical href="https://example.org/~me/blog/">`}, "https://example.org/~me/blog/",
+		},
+		"a home page by its file": {
+			map[string]string{"index.html": `<link rel=canonical href="https://example.org/blog/index.html">`}, "https://example.org/blog/",
+		},
+		"a home page that sends on to a language's": {map[string]string{
+			"index.html":    `<link rel=canonical href="https://example.org/blog/en/"><meta http-equiv=refresh content="0; url=https://example.org/blog/en/">`,
+			"en/index.html": "home",
+		}, "https://example.org/blog/"},
+		"such a home page at the root": {map[string]string{
+			"index.html":    `<meta http-equiv=refresh content="0; url=/en/"><link rel=canonical href="https://example.org/en/">`,
+			"en/index.html": "home",
 		}, "https://example.org/"},
-		"only a site map":                {map[string]string{"index.html": `<link rel=canonical href="/a/">`, "sitemap.xml": siteMap}, "https://map.example:8443/"},
-		"a site map that is broken":      {map[string]string{"index.html": "", "sitemap.xml": "<urlset><loc>https://x.example/"}, "https://site.invalid/"},
-		"a site map of addresses within": {map[string]string{"index.html": "", "sitemap.xml": "<urlset><url><loc>/a/</loc></url></urlset>"}, "https://site.invalid/"},
-		"nothing":                        {map[string]string{"index.html": "<p>Hello"}, "https://site.invalid/"},
+		"a home page that sends on by a script": {map[string]string{
+			"index.html":    `<link rel=canonical href="https://example.org/blog/en/"><script src="x.js"></script>`,
+			"en/index.html": "home", "en/sitemap.xml": "<urlset></urlset>",
+			"sitemap.xml": "<sitemapindex><sitemap><loc>https://example.org/blog/en/sitemap.xml</loc></sitemap></sitemapindex>",
+		}, "https://example.org/blog/"},
+		"a site map of pages, one of a section with the path's name": {map[string]string{
+			"index.html": "home", "blog/index.html": "a section", "posts/one/index.html": "one", "about.html": "about",
+			"sitemap.xml": "<urlset><url><loc>https://example.org/blog/blog/</loc></url><url><loc>https://example.org/blog/posts/one/</loc></url>" +
+				"<url><loc>https://example.org/blog/about.html</loc></url><url><loc>https://example.org/blog/</loc></url></urlset>",
+		}, "https://example.org/blog/"},
+		"a site map of pages that are below the root": {map[string]string{
+			"index.html": "home", "posts/one/index.html": "one",
+			"sitemap.xml": "<urlset><url><loc>https://example.org/posts/one/</loc></url><url><loc>https://example.org/</loc></url></urlset>",
+		}, "https://example.org/"},
+		"only a feed": {map[string]string{
+			"index.html": "home",
+			"index.xml":  `<rss><channel><title>x</title><link>https://example.org/blog/</link><atom:link href="https://example.org/blog/index.xml"/></channel></rss>`,
+		}, "https://example.org/blog/"},
 	} {
 		if got := AddressOf(filetest.New(t, c.files)).String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", title, got, c.want)

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -26,7 +25,7 @@ type Site struct {
 }
 
 // Open lists a folder as a web server sees it: links are followed, and what a dangling one names is not there. baseURL
-// is where the site is served; empty: AddressOf.
+// is where the site is served; empty: what the site says, AddressOf.
 func Open(dir, baseURL string) (*Site, error) {
 	s := &Site{Dir: dir}
 	if info, err := os.Stat(dir); err != nil {
@@ -63,22 +62,8 @@ func Open(dir, baseURL string) (*Site, error) {
 	}
 	slices.Sort(s.Files)
 	slices.Sort(s.Folders)
-	s.Base, err = s.address(baseURL)
+	s.Base, err = Address(dir, baseURL)
 	return s, err
-}
-
-func (s *Site) address(baseURL string) (*url.URL, error) {
-	if baseURL == "" {
-		return AddressOf(s.Dir), nil
-	}
-	base, err := url.Parse(baseURL)
-	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, fmt.Errorf("base URL %q: want a full address such as https://example.org/", baseURL)
-	}
-	if !strings.HasSuffix(base.Path, "/") {
-		base = base.JoinPath("/")
-	}
-	return base, nil
 }
 
 // Read reads files of the site, as many at once as there are processors, and hands each on with its place in the list.
