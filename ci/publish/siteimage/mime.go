@@ -127,11 +127,16 @@ func fileOfLayer(l v1.Layer, name string) (text string, found bool, err error) {
 	}
 }
 
+// longestTextType is the length of a name that nginx's table of types with a charset holds: with a longer one it does not
+// start. Source: ngx_http_merge_types in src/http/ngx_http.c and ngx_hash_init in src/core/ngx_hash.c of nginx 1.22.
+const longestTextType = 46
+
 // isText says whether a type's files are text, which this server's are in UTF-8. nginx counts text/html itself.
 func (t mimeType) isText() bool {
-	switch t.Name {
-	case "text/html":
+	if t.Name == "text/html" || len(t.Name) > longestTextType {
 		return false
+	}
+	switch t.Name {
 	case "application/javascript", "application/json", "application/xml", "application/yaml", "application/toml",
 		"application/sql", "application/graphql", "application/x-ndjson", "application/x-sh", "application/x-subrip",
 		"application/x-asciicast", "application/n-triples", "application/n-quads":

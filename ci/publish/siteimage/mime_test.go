@@ -3,6 +3,7 @@ package siteimage
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -166,5 +167,19 @@ func TestNginxServesWhatSitesHaveWithItsType(t *testing.T) {
 	}
 	if strings.Contains(n.log(t), "[") {
 		t.Errorf("nginx complains: %s", n.log(t))
+	}
+}
+
+func TestNginxStartsWithTheLongestNamesOfABasesTypes(t *testing.T) {
+	longest := "text/" + strings.Repeat("x", longestTextType-len("text/"))
+	list := fmt.Sprintf("types { %s longest; %sy longer; %s+xml very; }", longest, longest, strings.Repeat(longest, 3))
+	n := startNginx(t, nginxOptions{
+		files: map[string]string{"index.html": "home", "a.longest": "a", "a.longer": "a", "a.very": "a"},
+		base:  withFile(t, newBase(t, "amd64", types.DockerLayer), mimeTypesFile, list),
+	})
+	for name, want := range map[string]string{"a.longest": longest + "; charset=utf-8", "a.longer": longest + "y"} {
+		if resp, _ := n.get(t, "/"+name); resp.Header.Get("Content-Type") != want {
+			t.Errorf("%s: %s, want %s", name, resp.Header.Get("Content-Type"), want)
+		}
 	}
 }

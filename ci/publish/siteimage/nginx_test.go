@@ -3,6 +3,7 @@ package siteimage
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -63,6 +64,7 @@ type nginx struct {
 
 type nginxOptions struct {
 	files    map[string]string
+	base     v1.Image // nil: newBase
 	noIPv6   bool
 	language string               // the site's default one
 	path     string               // below which the site is
@@ -93,7 +95,10 @@ func startNginx(t *testing.T, o nginxOptions) *nginx {
 	n.url = fmt.Sprintf("http://127.0.0.1:%d", n.port)
 	options := newOptions(t, filetest.New(t, o.files))
 	options.Port, options.Language = n.port, o.language
-	options.Path = o.path
+	options.Path = cmp.Or(o.path, "/")
+	if o.base != nil {
+		options.Base = o.base
+	}
 	if o.headers != nil {
 		options.Headers = *o.headers
 	}
