@@ -225,7 +225,7 @@ if (!isSecureContext) throw new Error("no secure context at " + location);
 					if err := os.Symlink(o.Dir, filepath.Join(above, folder)); err != nil {
 						t.Fatal(err)
 					}
-					filetest.Write(t, filepath.Join(above, "index.html"), head+"not of the site")
+					filetest.Write(t, filepath.Join(above, "index.html"), head+`<script src="/not-of-the-site.js"></script>`)
 					o.URL = serve(t, above, nil)
 				}
 			})
