@@ -96,6 +96,9 @@ type Site struct {
 	PinDigest bool `json:"pinDigest"`
 }
 
+// baseURLForm is that of a site's address; its path may have an @, as in /@me/.
+var baseURLForm = regexp.MustCompile(`^https?://[^/@?#]+(/[^?#]*)?$`)
+
 var facts = strictyaml.Facts{
 	"gitops":              {Optional: true},
 	"gitops.url":          {Optional: true},
@@ -118,7 +121,7 @@ var facts = strictyaml.Facts{
 	"sites[].platforms":   {Optional: true, Distinct: true},
 	"sites[].platforms[]": {Form: regexp.MustCompile(`^linux/[a-z0-9]+(/v[0-9]+)?$`), What: "a platform, such as linux/arm64"},
 	"sites[].port":        {Default: 80, Least: 1, Most: 65535},
-	"sites[].baseURL":     {Optional: true, Form: regexp.MustCompile(`^https?://[^@]+$`), What: "a URL without credentials, such as https://blog.example.org/"},
+	"sites[].baseURL":     {Optional: true, Form: baseURLForm, What: "a full URL without credentials and query, such as https://example.org/blog/"},
 	"sites[].headers":     {Default: "fitted"},
 	"sites[].manifest":    {Optional: true, Form: regexp.MustCompile(`^[^/].*\.(ya?ml|json)$`), What: "a manifest's path in the repository, such as apps/blog/deployment.yaml"},
 	"sites[].container":   {Optional: true},

@@ -135,6 +135,9 @@ func checkFlags(flags Settings) error {
 	if flags.Hugo != "" && !hugoversion.Asked.MatchString(flags.Hugo) {
 		return fmt.Errorf("--hugo %q is not %s", flags.Hugo, hugoversion.What)
 	}
+	if fact := facts["sites[].baseURL"]; flags.BaseURL != "" && !fact.Form.MatchString(flags.BaseURL) {
+		return fmt.Errorf("--base-url %q is not %s", flags.BaseURL, fact.What)
+	}
 	return nil
 }
 

@@ -219,3 +219,19 @@ func TestTheSitesOfARepositoryAreThoseThatItNamesOrTheOneAtItsRoot(t *testing.T)
 		}
 	}
 }
+
+func TestABaseURLMayHaveAPathButNeitherCredentialsNorAQuery(t *testing.T) {
+	for address, valid := range map[string]bool{
+		"https://example.org": true, "https://example.org:8443/blog/": true, "https://example.org/@me/~x/": true,
+		"https://me:secret@example.org/": false, "/blog/": false, "example.org": false, "https://example.org/?x": false, "https:///blog/": false,
+	} {
+		_, err := Resolve(nil, Settings{BaseURL: address}, Cluster{}, ForBuild)
+		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "--base-url") {
+			t.Errorf("--base-url %s: %v", address, err)
+		}
+		file := filepath.Join(filetest.New(t, map[string]string{FileName: "sites: {blog: {baseURL: '" + address + "'}}"}), FileName)
+		if _, err := Load(file); (err == nil) != valid {
+			t.Errorf("baseURL %s: %v", address, err)
+		}
+	}
+}
