@@ -91,6 +91,9 @@ func (s *site) resolve(page *url.URL, reference string) destination {
 	}
 	name, inside := strings.CutPrefix(target.Path, s.Base.Path)
 	if !inside && target.Path+"/" != s.Base.Path && target.Path != "" {
+		if meant := strings.TrimPrefix(target.Path, "/"); parsed.Host != "" && (meant == "" || s.find(meant).file == "") {
+			return destination{} // another site of the same host
+		}
 		return destination{rule: rules.BrokenLink, cause: target.Path,
 			message: fmt.Sprintf("leads outside the site, which is served at %s: put that path in front", s.Base.Path)}
 	}
