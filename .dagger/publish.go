@@ -218,6 +218,10 @@ func (m *Castle) PublishBlog(
 	// How much of a homelab's time the sandbox takes.
 	// +default="0.05"
 	timeScale string,
+	// How long a step that fails is tried again, from its first failure on, at
+	// the registry and at a branch that others push to, such as 10m.
+	// +default="4m"
+	retryFor string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
@@ -227,7 +231,7 @@ func (m *Castle) PublishBlog(
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, sourceToken, gitopsService).
 		Publish(ctx, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, rollbackOnFailure, waitTimeout, fluxSource, fluxKustomization,
-			dryRun, rebuild, pushBranch, pullRequest, githubApi, mergeTimeout, sign, sbom, cosignKey, cosignPassword, format)
+			dryRun, rebuild, pushBranch, pullRequest, githubApi, mergeTimeout, sign, sbom, cosignKey, cosignPassword, retryFor, format)
 }
 
 // Publish builds the site at a clean commit, pushes its image, and points the
@@ -287,11 +291,17 @@ func (s *Site) Publish(
 	// The private key's password.
 	// +optional
 	cosignPassword *dagger.Secret,
+	// How long a step that fails is tried again, such as 10m.
+	// +default="4m"
+	retryFor string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (_ string, err error) {
 	defer ended("publish", format, &err)
+	if err := checkRetryFor(retryFor); err != nil {
+		return "", err
+	}
 	r := rollout{
 		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		source: fluxSource, kustomization: fluxKustomization, rollback: rollbackOnFailure,
@@ -372,7 +382,9 @@ func (s *Site) Publish(
 	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix,
 		fmt.Sprintf("--rebuild=%t", rebuild), fmt.Sprintf("--gitops-checked=%t", export.besideDone)},
 		b.timer.all(), g.flags(), signed.flags())
-	return s.onManifest(ctx, g, command, &r, s.registry(g.settings), commit, format, func(container *dagger.Container) *dagger.Container {
+	registry := s.registry(g.settings)
+	registry.retryFor = retryFor
+	return s.onManifest(ctx, g, command, &r, registry, commit, format, func(container *dagger.Container) *dagger.Container {
 		return container.
 			WithMountedFile("/commit.json", export.file).
 			WithMountedFile("/headers.json", built.headers).

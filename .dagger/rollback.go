@@ -142,6 +142,10 @@ func (m *Castle) RollbackBlog(
 	// How much of a homelab's time the sandbox takes.
 	// +default="0.05"
 	timeScale string,
+	// How long a step that fails is tried again, from its first failure on, at
+	// the registry and at a branch that others push to, such as 10m.
+	// +default="4m"
+	retryFor string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
@@ -151,7 +155,7 @@ func (m *Castle) RollbackBlog(
 			gitopsUrl, gitopsBranch, manifestPath, container, resource, deployment, pinDigest, authorName, authorEmail, signingKey,
 			gitToken, sshAgent, knownHosts, nil, gitopsService).
 		Rollback(ctx, to, m.optionalCluster(cluster, repository, ageKey, timeScale), kubeconfig, wait, waitTimeout, fluxSource, fluxKustomization,
-			dryRun, pushBranch, pullRequest, githubApi, mergeTimeout, format)
+			dryRun, pushBranch, pullRequest, githubApi, mergeTimeout, retryFor, format)
 }
 
 // Rollback points the GitOps manifest at an image that was published before, as
@@ -196,11 +200,17 @@ func (s *Site) Rollback(
 	// How long --wait waits for the merge.
 	// +default="30m"
 	mergeTimeout string,
+	// How long a step that fails is tried again, such as 10m.
+	// +default="4m"
+	retryFor string,
 	// How the result is written.
 	// +default="TEXT"
 	format Format,
 ) (_ string, err error) {
 	defer ended("rollback", format, &err)
+	if err := checkRetryFor(retryFor); err != nil {
+		return "", err
+	}
 	r := rollout{
 		castle: s.Castle, wait: wait, timeout: waitTimeout, cluster: cluster, kubeconfig: kubeconfig,
 		source: fluxSource, kustomization: fluxKustomization,
@@ -224,7 +234,9 @@ func (s *Site) Rollback(
 	if err := r.reach(ctx); err != nil {
 		return "", err
 	}
-	return s.onManifest(ctx, g, append([]string{"rollback", "--to=" + to}, g.flags()...), &r, s.registry(g.settings), commit, format)
+	registry := s.registry(g.settings)
+	registry.retryFor = retryFor
+	return s.onManifest(ctx, g, append([]string{"rollback", "--to=" + to}, g.flags()...), &r, registry, commit, format)
 }
 
 // History lists what was published when, newest first, as the GitOps

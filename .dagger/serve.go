@@ -190,12 +190,13 @@ type registry struct {
 	image, username string
 	password        *dagger.Secret
 	service         *dagger.Service
+	retryFor        string // how long a step that fails is tried again; empty: as castle-publish has it
 }
 
 // attach gives a container the way to the registry and returns it with the
 // flags for its commands.
 func (r registry) attach(container *dagger.Container) (*dagger.Container, []string, error) {
-	var flags []string
+	flags := given(flag{"retry-for", r.retryFor})
 	if (r.password == nil) != (r.username == "") {
 		return nil, nil, fmt.Errorf("the registry of %s needs both --registry-username and --registry-password, or neither", r.image)
 	}

@@ -108,6 +108,14 @@ type rollout struct {
 	deployment, source, kustomization string
 }
 
+// checkRetryFor refuses, before anything is built, what is no time.
+func checkRetryFor(text string) error {
+	if during, err := time.ParseDuration(text); err != nil || during <= 0 {
+		return fmt.Errorf("--retry-for %q is not a duration: give one such as 90s or 10m", text)
+	}
+	return nil
+}
+
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 // check refuses, before anything is built, what could not be waited for.

@@ -84,8 +84,10 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	}
 	defer func() { result.Seconds = time.Since(began).Seconds() }()
 
-	if err := o.PullRequest.Check(ctx, o.Repository); err != nil {
-		return result, fmt.Errorf("nothing is changed yet: %w", err)
+	if !o.Checked {
+		if err := o.PullRequest.Check(ctx, o.Repository); err != nil {
+			return result, &refusedError{err}
+		}
 	}
 	// Once, and only where something is about to be pushed.
 	check := func(ctx context.Context) error {
@@ -93,7 +95,7 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 			return nil
 		}
 		ctx, span := tracing.Begin(ctx, "check the GitOps repository")
-		err := Check(ctx, o)
+		err := o.checkUpdate(ctx)
 		tracing.End(span, err)
 		o.Checked = err == nil
 		return err
@@ -150,6 +152,13 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 // Check looks at the GitOps repository: it refuses whatever the update of the manifest would, so that no image is pushed first.
 // It needs neither the image nor its digest.
 func Check(ctx context.Context, o Options) error {
+	if err := o.PullRequest.Check(ctx, o.Repository); err != nil {
+		return &refusedError{err}
+	}
+	return o.checkUpdate(ctx)
+}
+
+func (o Options) checkUpdate(ctx context.Context) error {
 	if err := o.PullRequest.CheckUpdate(ctx, o.Repository, o.update(o.TagPrefix+o.Commit.Short)); err != nil {
 		return &refusedError{err}
 	}

@@ -33,6 +33,9 @@ func hook(t *testing.T, w *publishtest.World, script string) {
 	}
 }
 
+// again is the step by which a person learns of a repetition; which blob it is of is not always the same.
+var again = regexp.MustCompile(`^ +(.*) failed at attempt 1: (.*); trying again in \S+, giving up at \S+ UTC \(in \d+m0s\): ok\n$`)
+
 var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
 // A registry that fails once at a blob, and a branch that somebody else pushes to.
@@ -68,6 +71,19 @@ wait for the rollout: ok
 		}
 	}
 	lines := strings.SplitAfter(digest.ReplaceAllString(received.Tree(), "sha256"), "\n")
+	var repeated []string
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		match := again.FindStringSubmatch(line)
+		if match != nil {
+			repeated = append(repeated, match[1]+": "+match[2])
+		}
+		return match != nil
+	})
+	if want := []string{
+		"blob sha256: 500 Internal Server Error: UNKNOWN something went wrong with the storage", "the push to branch main: somebody else was faster",
+	}; !slices.Equal(repeated, want) {
+		t.Errorf("repetitions %q, want %q", repeated, want)
+	}
 	for i, line := range lines {
 		if before, _, failed := strings.Cut(line, ": error: "); failed {
 			lines[i] = before + ": error\n"

@@ -35,6 +35,7 @@ func gitCredentials(knownHosts string, plainHTTP ...string) git.Credentials {
 
 // addRegistryFlags adds those of every command that talks to a registry. The password comes by the environment.
 func addRegistryFlags(command *cobra.Command, access *imagepush.Access) {
+	command.Flags().DurationVar(&access.RetryFor, "retry-for", 0, "how long a step that fails is tried again, from its first failure on; 0: 4m")
 	command.Flags().StringVar(&access.Username, "registry-username", "", "the user name for the registry")
 	command.Flags().StringArrayVar(&access.PlainHTTP, "plain-http", nil, "a registry that speaks HTTP (registry:5000)")
 }

@@ -25,6 +25,7 @@ func newRollbackCommand() *cobra.Command {
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.Registry.Password = cli.Secret(registryPasswordVariable)
+			options.Update.Patience = options.Registry.RetryFor
 			done, err := rollback.Run(cmd.Context(), options)
 			if err != nil {
 				return err

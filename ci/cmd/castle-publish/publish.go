@@ -60,6 +60,7 @@ func newPublishCommand() *cobra.Command {
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.DryRun = manifest.update.DryRun
 			options.Registry.Password = cli.Secret(registryPasswordVariable)
+			options.Update.Patience = options.Registry.RetryFor
 			done, err := publish.Run(cmd.Context(), options)
 			if err != nil {
 				return err

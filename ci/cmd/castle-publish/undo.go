@@ -37,6 +37,7 @@ func newUndoCommand() *cobra.Command {
 			defer stop()
 			options.Image, options.Repository, options.Update = manifest.image, manifest.repository, manifest.update
 			options.Registry.Password = cli.Secret(registryPasswordVariable)
+			options.Update.Patience = options.Registry.RetryFor
 			options.PullRequest.Wait = 0
 			undone, err := rollback.Undo(cmd.Context(), options, failed)
 			if err != nil {

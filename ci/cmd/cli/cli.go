@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/retrying"
 	"tazlab.net/castle/ci/base/version"
 )
 
@@ -50,7 +51,7 @@ func Main(root *cobra.Command, around ...func(context.Context) (context.Context,
 func execute(ctx context.Context, root *cobra.Command, out, errOut io.Writer) int {
 	root.SetOut(redact.Writer(out))
 	root.SetErr(redact.Writer(errOut))
-	err := root.ExecuteContext(ctx)
+	err := root.ExecuteContext(retrying.To(ctx, root.ErrOrStderr()))
 	if err == nil {
 		return 0
 	}

@@ -14,6 +14,7 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
+	"tazlab.net/castle/ci/base/retrying"
 	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/publish/manifest"
 )
@@ -195,6 +196,7 @@ type updater struct {
 // run tries until nobody else pushes in between.
 func (u *updater) run(ctx context.Context) (UpdateResult, error) {
 	pauses := &pauses{}
+	until := time.Now().Add(u.request.Patience)
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		u.result.Attempts++
 		start := time.Now()
@@ -206,7 +208,12 @@ func (u *updater) run(ctx context.Context) (UpdateResult, error) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(u.request.Patience))
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(u.request.Patience),
+		backoff.WithNotify(func(_ error, pause time.Duration) {
+			retrying.Say(ctx, retrying.Notice{
+				Doing: "the push to branch " + u.target, Attempts: u.result.Attempts, Seen: "somebody else was faster", Pause: pause, Until: until,
+			})
+		}))
 
 	err = u.fail("push", err) // where the context ended while waiting
 	var failure *Error

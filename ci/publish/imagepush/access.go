@@ -19,7 +19,7 @@ const (
 	defaultTimeout = 15 * time.Minute
 	defaultAttempt = 2 * time.Minute
 	defaultPause   = 500 * time.Millisecond
-	defaultTries   = 6
+	defaultRetry   = 4 * time.Minute
 	jobs           = 8 // blobs asked for or uploaded at once: most of an image's are there already, and cost a round trip each
 )
 
@@ -33,10 +33,11 @@ type Access struct {
 	PlainHTTP []string
 
 	Transport http.RoundTripper // nil: one of its own, with http.ProxyFromEnvironment
-	Timeout   time.Duration     // of the whole call; 0: 15 minutes
+	Timeout   time.Duration     // of the whole call; 0: 15 minutes and RetryFor
 	Attempt   time.Duration     // of one attempt at one step, beside the time that its bytes take; 0: 2 minutes
 	Pause     time.Duration     // before the first repetition, doubled for each further one; 0: half a second
-	Tries     int               // attempts at each step; 0: 6
+	Tries     int               // attempts at each step; 0: as many as RetryFor has time for
+	RetryFor  time.Duration     // no attempt at a step begins so long after its first failure; 0: 4 minutes
 
 	Log func(line string) // progress for a person; nil: none; never called twice at once
 }
@@ -57,17 +58,17 @@ type session struct {
 }
 
 func (a Access) open(repository name.Repository) (*session, error) {
+	if a.RetryFor == 0 {
+		a.RetryFor = defaultRetry
+	}
 	if a.Timeout == 0 {
-		a.Timeout = defaultTimeout
+		a.Timeout = defaultTimeout + a.RetryFor
 	}
 	if a.Attempt == 0 {
 		a.Attempt = defaultAttempt
 	}
 	if a.Pause == 0 {
 		a.Pause = defaultPause
-	}
-	if a.Tries == 0 {
-		a.Tries = defaultTries
 	}
 	s := &session{Access: a, repository: repository, auth: authn.Anonymous, done: func() {}, attempts: 1}
 	if s.Transport == nil {

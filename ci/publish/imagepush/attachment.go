@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -156,7 +157,8 @@ func readBlob(layer v1.Layer, size int64) ([]byte, error) {
 // would otherwise have taken ours away. That ours takes nothing away from others, a look between the upload and the tag makes all but
 // sure: a registry knows no "put if unchanged".
 func (s *session) attach(ctx context.Context, tag name.Tag, added Attachment) error {
-	for try := 0; try < s.Tries; try++ {
+	began := time.Now()
+	for range mostAtOnce {
 		there, err := s.attachments(ctx, tag)
 		if err != nil {
 			return err
@@ -181,7 +183,7 @@ func (s *session) attach(ctx context.Context, tag name.Tag, added Attachment) er
 	}
 	there, err := s.attachments(ctx, tag)
 	if err == nil && !slices.ContainsFunc(there, added.equal) {
-		err = &UnavailableError{s.repository.RegistryStr(), tag.TagStr(), s.Tries, "others write it at the same time, or the registry does not keep it"}
+		err = &UnavailableError{s.repository.RegistryStr(), tag.TagStr(), mostAtOnce, "others write it at the same time, or the registry does not keep it", time.Since(began)}
 	}
 	return err
 }

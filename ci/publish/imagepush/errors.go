@@ -3,6 +3,7 @@ package imagepush
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // TagConflictError: the tag exists with another digest, and is not this image. It was not moved.
@@ -75,10 +76,11 @@ type UnavailableError struct {
 	Registry string
 	Doing    string
 	Attempts int
-	Detail   string // of the last attempt
+	Detail   string        // of the last attempt
+	For      time.Duration // how long it was tried, from the first failure on
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("the registry %s is not available: %s failed %d times, at last with: %s; run it again later, what was sent is kept",
-		e.Registry, e.Doing, e.Attempts, e.Detail)
+	return fmt.Sprintf("the registry %s is not available: %s failed %d times in %s, at last with: %s; run it again later, what was sent is kept, or go on for longer with --retry-for",
+		e.Registry, e.Doing, e.Attempts, e.For.Round(time.Second), e.Detail)
 }

@@ -26,7 +26,7 @@ func Fetch(ctx context.Context, access Access, reference string, platform v1.Pla
 		err = &NotFoundError{Reference: ref.Name()}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pull %s: %w", reference, s.final(ctx, s.judge(err, "the pull"), err, "the pull", 1))
+		return nil, fmt.Errorf("pull %s: %w", reference, s.final(ctx, s.judge(err, "the pull"), err, "the pull", 1, 0))
 	}
 	return image, nil
 }

@@ -2,6 +2,7 @@ package imagepush
 
 import (
 	"tazlab.net/castle/ci/base/registry/registrytest"
+	"tazlab.net/castle/ci/base/retrying"
 
 	"context"
 	"encoding/base64"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -155,7 +157,7 @@ func TestAPauseOfHoursIsAnErrorAndNotWaitedFor(t *testing.T) {
 func TestACancelledPushEndsAtOnceWithItsCause(t *testing.T) {
 	w := newWorld(t, registrytest.Fault{Mood: registrytest.ServerError, Times: -1})
 	o := w.options(newLayout(t, newImage(t)), "v1")
-	o.Pause = time.Hour
+	o.Pause, o.RetryFor = time.Hour, 3*time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	o.Log = func(line string) {
 		if strings.Contains(line, "again in") {
@@ -360,4 +362,34 @@ func TestATokenIsFetchedWithTheCredentialsAndNeverShown(t *testing.T) {
 	if text := strings.Join(w.lines, "\n") + err.Error() + wrongErr.Error(); strings.Contains(text, token) || strings.Contains(text, password) {
 		t.Errorf("a secret is in:\n%s", text)
 	}
+}
+
+func TestARegistryThatStaysBrokenIsGivenUpAfterTheTimeAndEachRepetitionIsSaid(t *testing.T) {
+	w := newWorld(t, registrytest.Fault{Mood: registrytest.ServerError, Times: -1})
+	o := w.options(newLayout(t, newImage(t)), "v1")
+	o.Tries, o.Pause, o.RetryFor = 0, 50*time.Millisecond, 400*time.Millisecond
+	var said strings.Builder
+	began := time.Now()
+	_, err := Push(retrying.To(t.Context(), &locked{to: &said}), o)
+	if unavailable, ok := errors.AsType[*UnavailableError](err); !ok || unavailable.Attempts < 2 || !strings.Contains(err.Error(), "--retry-for") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if !strings.Contains(said.String(), "failed at attempt 1: 500 Internal Server Error") || !strings.Contains(said.String(), "giving up at") {
+		t.Errorf("said %q", said.String())
+	}
+}
+
+// locked is a writer for several goroutines.
+type locked struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (l *locked) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(text)
 }

@@ -65,6 +65,9 @@ func Compare(ctx context.Context, o Options) (Result, error) {
 	return Push(ctx, o)
 }
 
+// mostAtOnce is how often others may write the same meanwhile: the number of a rebuild, or an attachment.
+const mostAtOnce = 6
+
 func push(ctx context.Context, o Options) (Result, error) {
 	start := time.Now()
 	tag, err := o.parseTag(o.Reference)
@@ -90,7 +93,7 @@ func push(ctx context.Context, o Options) (Result, error) {
 
 	result := Result{BuildDigest: want.String()}
 	err = s.under(ctx, tag, artifact, o, &result)
-	for try := 1; try < s.Tries && o.Rebuild && errors.As(err, new(*TagConflictError)); try++ {
+	for try := 1; try < mostAtOnce && o.Rebuild && errors.As(err, new(*TagConflictError)); try++ {
 		err = s.under(ctx, tag, artifact, o, &result) // somebody else took that number meanwhile
 	}
 	if err != nil {

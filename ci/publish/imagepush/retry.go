@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"tazlab.net/castle/ci/base/retrying"
 	"tazlab.net/castle/ci/base/tracing"
 )
 
@@ -37,10 +38,16 @@ var (
 func (s *session) retry(ctx context.Context, doing string, size int64, step func(context.Context) error) error {
 	attempts := 0
 	var last error
+	var began time.Time // of the trouble: the first failure
+	until := func() time.Time { return began.Add(s.RetryFor) }
 	ctx, span := tracing.Begin(ctx, doing)
 	once := func() (struct{}, error) {
 		attempts++
-		attempt, cancel := context.WithTimeout(ctx, s.Attempt+time.Duration(size/slowestLine)*time.Second)
+		most := s.Attempt
+		if !began.IsZero() {
+			most = min(most, max(time.Until(until()), time.Second))
+		}
+		attempt, cancel := context.WithTimeout(ctx, most+time.Duration(size/slowestLine)*time.Second)
 		defer cancel()
 		err := step(attempt)
 		if err == nil {
@@ -49,21 +56,30 @@ func (s *session) retry(ctx context.Context, doing string, size int64, step func
 		if last == nil || ctx.Err() == nil { // an attempt that the deadline cut short says less than the one before it
 			last = err
 		}
-		return struct{}{}, s.judge(err, doing)
+		if began.IsZero() {
+			began = time.Now()
+		}
+		judged := s.judge(err, doing)
+		if throttled, asked := errors.AsType[*throttledError](err); asked && time.Until(until()) < throttled.after {
+			judged = backoff.Permanent(judged)
+		}
+		return struct{}{}, judged
 	}
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.Multiplier, pauses.MaxInterval = s.Pause, 2, longestPause
-	_, err := backoff.Retry(ctx, once, backoff.WithBackOff(pauses), backoff.WithMaxTries(uint(s.Tries)), backoff.WithMaxElapsedTime(0),
+	_, err := backoff.Retry(ctx, once, backoff.WithBackOff(&ending{pauses, until}), backoff.WithMaxTries(uint(s.Tries)), backoff.WithMaxElapsedTime(0),
 		backoff.WithNotify(func(err error, pause time.Duration) {
 			span.AddEvent("again", trace.WithAttributes(attribute.String("castle.seen", s.detail(err))))
-			s.log("%s: again in %s: %s", doing, pause.Round(10*time.Millisecond), s.detail(err))
+			notice := retrying.Notice{Doing: doing, Attempts: attempts, Seen: s.detail(err), Pause: pause, Until: until()}
+			s.log("%s", notice)
+			retrying.Say(ctx, notice)
 		}))
 	s.mu.Lock()
 	s.attempts = max(s.attempts, attempts)
 	s.mu.Unlock()
 
 	if err != nil {
-		err = s.final(ctx, err, last, doing, attempts)
+		err = s.final(ctx, err, last, doing, attempts, time.Since(began))
 	}
 	span.SetAttributes(attribute.Int("castle.attempts", attempts))
 	if _, missing := errors.AsType[*NotFoundError](err); missing {
@@ -74,13 +90,28 @@ func (s *session) retry(ctx context.Context, doing string, size int64, step func
 	return err
 }
 
+// ending are pauses until a time.
+type ending struct {
+	backoff.BackOff
+	until func() time.Time
+}
+
+// NextBackOff is the next pause, none where it would last too long.
+func (e *ending) NextBackOff() time.Duration {
+	pause := e.BackOff.NextBackOff()
+	if time.Until(e.until()) < pause {
+		return backoff.Stop
+	}
+	return pause
+}
+
 // final turns what judge said of the last attempt's error into what the caller gets.
-func (s *session) final(ctx context.Context, judged, last error, doing string, attempts int) error {
+func (s *session) final(ctx context.Context, judged, last error, doing string, attempts int, took time.Duration) error {
 	switch {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout):
 		return context.Cause(ctx) // another step failed, or the caller gave up
 	case ctx.Err() != nil || isRepeatable(judged):
-		return &UnavailableError{s.repository.RegistryStr(), doing, attempts, s.detail(last)}
+		return &UnavailableError{s.repository.RegistryStr(), doing, attempts, s.detail(last), took}
 	}
 	var permanent *backoff.PermanentError
 	if errors.As(judged, &permanent) {

@@ -26,11 +26,8 @@ type Options struct {
 	Every time.Duration
 }
 
-// CheckUpdate refuses what Update could not deliver, before anything is changed. The update's digest may be unknown.
+// CheckUpdate refuses a change of the manifest that Update could not push. The update's digest may be unknown.
 func (o Options) CheckUpdate(ctx context.Context, repository gitops.Repository, update gitops.UpdateRequest) error {
-	if err := o.Check(ctx, repository); err != nil {
-		return err
-	}
 	update.Propose, update.PushBranch = o.Use, o.Branch(update)
 	return gitops.Check(ctx, repository, update)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-github/v74/github"
 
 	"tazlab.net/castle/ci/base/retryafter"
+	"tazlab.net/castle/ci/base/retrying"
 )
 
 // Kinds of failure. Use errors.Is.
@@ -41,7 +42,7 @@ const patience = 3 * time.Minute
 func ask[T any](ctx context.Context, r *Repository, doing string, request func(context.Context) (T, *github.Response, error)) (T, error) {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 500*time.Millisecond, 10*time.Second
-	deadline := time.Now().Add(patience)
+	attempts, deadline := 0, time.Now().Add(patience)
 	if until, ok := ctx.Deadline(); ok && until.Before(deadline) {
 		deadline = until
 	}
@@ -64,7 +65,11 @@ func ask[T any](ctx context.Context, r *Repository, doing string, request func(c
 			return answer, backoff.Permanent(r.explain(raw.StatusCode, err))
 		}
 		return answer, err
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(patience))
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(patience),
+		backoff.WithNotify(func(err error, wait time.Duration) {
+			attempts++
+			retrying.Say(ctx, retrying.Notice{Doing: doing, Attempts: attempts, Seen: r.secrets.Redact(err.Error()), Pause: wait, Until: deadline})
+		}))
 	if err != nil {
 		return answer, r.failed(doing, err)
 	}

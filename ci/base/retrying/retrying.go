@@ -1,0 +1,41 @@
+// Package retrying tells the person who waits that something failed and is tried again: as a line, and as a step of the trace
+// that lasts as long as the pause.
+package retrying
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"tazlab.net/castle/ci/base/tracing"
+)
+
+// Notice is one failure after which there is another attempt.
+type Notice struct {
+	Doing    string // "push to branch main"
+	Attempts int    // so far
+	Seen     string // what failed, without secrets
+	Pause    time.Duration
+	Until    time.Time // no attempt begins after it
+}
+
+func (n Notice) String() string {
+	return fmt.Sprintf("%s failed at attempt %d: %s; trying again in %s, giving up at %s (in %s)", n.Doing, n.Attempts, n.Seen,
+		n.Pause.Round(10*time.Millisecond), n.Until.UTC().Format("15:04:05 UTC"), time.Until(n.Until).Round(time.Second))
+}
+
+type key struct{}
+
+// To has notices written to a writer, a line each. Without one they are only in the trace.
+func To(ctx context.Context, to io.Writer) context.Context { return context.WithValue(ctx, key{}, to) }
+
+// Say tells of a failure, before the pause.
+func Say(ctx context.Context, n Notice) {
+	text := n.String()
+	if to, ok := ctx.Value(key{}).(io.Writer); ok {
+		fmt.Fprintln(to, text)
+	}
+	_, span := tracing.Begin(ctx, text, tracing.Reveal())
+	time.AfterFunc(n.Pause, func() { tracing.End(span, nil) })
+}
