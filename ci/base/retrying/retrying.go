@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"tazlab.net/castle/ci/base/tracing"
@@ -21,8 +22,17 @@ type Notice struct {
 }
 
 func (n Notice) String() string {
-	return fmt.Sprintf("%s failed at attempt %d: %s; trying again in %s, giving up at %s (in %s)", n.Doing, n.Attempts, n.Seen,
+	return fmt.Sprintf("%s failed at attempt %d: %s; trying again in %s, giving up at %s (in %s)", n.Doing, n.Attempts, line(n.Seen),
 		n.Pause.Round(10*time.Millisecond), n.Until.UTC().Format("15:04:05 UTC"), time.Until(n.Until).Round(time.Second))
+}
+
+// line is a text as one line: a tool may have said a page.
+func line(text string) string {
+	const most = 300
+	if text = strings.Join(strings.Fields(text), " "); len(text) > most {
+		return "… " + strings.ToValidUTF8(text[len(text)-most:], "")
+	}
+	return text
 }
 
 type key struct{}

@@ -3,8 +3,11 @@ package hypervisor
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/base/retrying"
 )
 
 func TestOnlyMoodsOfProxmoxPass(t *testing.T) {
@@ -36,12 +39,16 @@ func TestWhatPassesIsOutlastedAndTheErrorIsThatOfTheLastTry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
-			err := Patience{Tries: 3}.Outlast(t.Context(), Passes, func() error {
+			var said strings.Builder
+			err := Patience{Tries: 3}.Outlast(retrying.To(t.Context(), &said), Passes, func() error {
 				tries++
 				return c.errs[tries-1]
 			})
 			if err != c.want || tries != c.tries {
 				t.Errorf("%v after %d tries, want %v after %d", err, tries, c.want, c.tries)
+			}
+			if n := strings.Count(said.String(), "can't lock file; trying again in"); n != c.tries-1 {
+				t.Errorf("%d repetitions are said in %q, want %d", n, said.String(), c.tries-1)
 			}
 		})
 	}
