@@ -16,7 +16,9 @@ import (
 // The second number of --ports is always --port: with another one nothing
 // answers, and Dagger prints "unknown connID" for each request. Links go to
 // http://localhost:8080/ unless another base URL is given, as is needed with
-// another first number.
+// another first number. It is not cached, so that each call shows the port.
+//
+// +cache="never"
 func (m *Castle) PreviewBlog(
 	ctx context.Context,
 	// The blog's Git working tree (a path), or a Git URL with a ref.
