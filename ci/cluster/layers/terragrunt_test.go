@@ -99,7 +99,7 @@ func TestAPlanNeedsNoClusterAndLooksForItsMachinesAlone(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for layer, plan := range map[string]string{
-		"1-secrets": "1 to add", "2-platform": "5 to add", "3-engine": "8 to add", "4-networking": "5 to add", "5-storage": "2 to add", "6-gitops": "9 to add",
+		"1-secrets": "1 to add", "2-platform": "5 to add", "3-engine": "8 to add", "4-networking": "5 to add", "5-storage": "2 to add", "6-gitops": "10 to add",
 	} {
 		if !strings.Contains(out, "["+layer+"] tofu: Plan: "+plan+", 0 to change, 0 to destroy.") {
 			t.Errorf("%s does not plan %s:\n%s", layer, plan, out)
