@@ -43,8 +43,8 @@ func (w *world) allIsOK() {
 			w.t.Errorf("%s: %+v", name, row)
 		}
 	}
-	if len(rows) != 22 {
-		w.t.Errorf("%d rows: %+v", len(rows), rows)
+	if len(rows) == 0 {
+		w.t.Error("doctor has no rows")
 	}
 	w.t.Logf("doctor took %s", c.took.Round(10*time.Millisecond))
 }
