@@ -67,7 +67,7 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "none", "0",
 		notFollowed,
-		change{file: "live/sandbox/world.yaml", from: "            GITOPS_USERNAME: flux\n", to: "            GITOPS_USERNAME: flux\n" +
+		change{file: "live/sandbox/world.yaml", from: "/workloads:\n", to: "/workloads:\n" +
 			"            REGISTRY_PULL_USERNAME: robot\n            REGISTRY_PULL_PASSWORD: 'a\"b'\n"},
 	)
 	w.on()
