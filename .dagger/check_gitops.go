@@ -17,6 +17,7 @@ import (
 // the call; all of them are told at once, with file, line and what to do.
 //
 // +check
+// +cache="never"
 func (m *Castle) CheckGitops(
 	ctx context.Context,
 	// The GitOps repository's working tree (a path), or a Git URL with a ref.

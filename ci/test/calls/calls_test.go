@@ -91,6 +91,22 @@ func module(t *testing.T) *Module {
 	return m
 }
 
+func TestWhatAsksAClusterOrARegistryIsAskedEachTime(t *testing.T) {
+	m := module(t)
+	for of, functions := range m.Types {
+		for name, f := range functions {
+			if _, ours := m.Types[f.Returns]; of != mainType && of != "Cluster" && of != "Site" || ours && core[f.Returns] == nil {
+				continue // Dagger's own, or what is only remembered for the next function
+			}
+			for flag, argument := range f.Arguments {
+				if argument.Type == "Secret" && !f.Anew {
+					t.Errorf(`%s of %s has --%s to ask somebody with, and answers from a cache: it needs +cache="never"`, name, of, flag)
+				}
+			}
+		}
+	}
+}
+
 func TestWhatCannotBeCalledIsTold(t *testing.T) {
 	m := &Module{
 		Types: map[string]Type{
@@ -179,6 +195,8 @@ func New(
 ) *Castle { return nil }
 
 // Do does.
+//
+// +cache="never"
 func (m *Castle) Do(
 	ctx context.Context,
 	// What must be said.
@@ -204,11 +222,11 @@ func (m *Castle) hidden() {}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `map[do:{map[hint:{string false} mood:{Mood false} site-name:{string true} source:{Directory false}] File} shown:{map[] string}]`
+	want := `map[do:{map[hint:{string false} mood:{Mood false} site-name:{string true} source:{Directory false}] File true} shown:{map[] string false}]`
 	if got := fmt.Sprint(m.Types[mainType]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := fmt.Sprint(m.Enums, m.New); got != "map[Mood:[GOOD]] {map[state:{string false}] Castle}" {
+	if got := fmt.Sprint(m.Enums, m.New); got != "map[Mood:[GOOD]] {map[state:{string false}] Castle false}" {
 		t.Errorf("got %s", got)
 	}
 }

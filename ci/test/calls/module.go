@@ -35,6 +35,8 @@ type Function struct {
 	Arguments map[string]Argument
 	// Returns is the type that the next function is of, or none that has any.
 	Returns string
+	// Anew is that each call runs it: its answer is not kept.
+	Anew bool
 }
 
 // Argument is one of a function's.
@@ -113,7 +115,7 @@ func (r *reader) function(declared *ast.FuncDecl) {
 	if !declared.Name.IsExported() {
 		return
 	}
-	f := Function{Arguments: map[string]Argument{}}
+	f := Function{Arguments: map[string]Argument{}, Anew: declared.Doc != nil && strings.Contains(declared.Doc.Text(), `+cache="never"`)}
 	for _, field := range declared.Type.Params.List {
 		of := typeName(field.Type)
 		if of == "Context" {
