@@ -185,6 +185,7 @@ func (o Options) push(ctx context.Context, reference string, before func(context
 		Access: o.Registry, Reference: reference, Layout: o.Layout, Rebuild: o.Rebuild, Known: o.known, Before: before,
 	}
 	if o.DryRun {
+		options.Access = options.Briefly()
 		return imagepush.Compare(ctx, options)
 	}
 	return imagepush.Push(ctx, options)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -452,6 +453,24 @@ func TestADryRunTellsTheChangeAndMakesNone(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestADryRunAsksARegistryThatIsDownTwice(t *testing.T) {
+	t.Parallel()
+	w := publishtest.New(t)
+	o := w.Options(t, "1a2b3c4", publishtest.NewImage(t))
+	var asked atomic.Int32
+	w.SetAnswer(func(rw http.ResponseWriter, r *http.Request) bool {
+		asked.Add(1)
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	o.DryRun, o.Registry.Tries = true, 0
+	_, err := publish.Run(t.Context(), o)
+	publishtest.MustSay(t, err, "503 Service Unavailable")
+	if n := asked.Load(); n != 2 {
+		t.Errorf("it was asked %d times", n)
+	}
 }
 
 func TestADryRunThatFailsAtTheManifestDoesNotClaimAnImage(t *testing.T) {

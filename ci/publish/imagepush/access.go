@@ -42,6 +42,12 @@ type Access struct {
 	Log func(line string) // progress for a person; nil: none; never called twice at once
 }
 
+// Briefly is an access for a dry run: it pushes nothing that a wait could save, so it tells soon that a registry does not answer.
+func (a Access) Briefly() Access {
+	a.Tries, a.Attempt = 2, 5*time.Second
+	return a
+}
+
 // session is an Access bound to one repository.
 type session struct {
 	Access

@@ -41,6 +41,9 @@ func Run(ctx context.Context, o Options) (result report.Result, err error) {
 	if err := o.PullRequest.Check(ctx, o.Repository); err != nil {
 		return result, fmt.Errorf("nothing is changed yet: %w", err)
 	}
+	if o.Update.DryRun {
+		o.Registry = o.Registry.Briefly()
+	}
 	var earlier gitops.Entry
 	err = result.Step(ctx, "read the history", func(ctx context.Context) error {
 		entries, err := gitops.History(ctx, o.Repository, o.Update.Path, o.Update.Selector, 0)
