@@ -58,6 +58,12 @@ func newExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			switch found, err := hugoconfig.FilesFS(os.DirFS(made.Site)); {
+			case err != nil:
+				return err
+			case len(found) == 0:
+				return noSite(source.Subdir)
+			}
 			var unheard []string
 			if made.Hugo, unheard, err = resolveHugo(cmd.Context(), source, made.SHA != uncommitted, asked, hugoDefault); err != nil {
 				return err
@@ -108,6 +114,15 @@ func newExportCommand() *cobra.Command {
 	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's files as they are, for a look at it")
 	cli.Require(command, "out")
 	return command
+}
+
+// noSite says that a folder, by its path in the repository, has no configuration of Hugo.
+func noSite(folder string) error {
+	where := "at the top of the repository"
+	if folder = path.Clean(folder); folder != "." {
+		where = "in " + folder
+	}
+	return fmt.Errorf("there is no Hugo site %s: it has neither hugo.toml nor another configuration of Hugo; name the site's folder with --path, or in castle.yaml (sites.NAME.path)", where)
 }
 
 func export(ctx context.Context, source worktree.Options, dest string) (exported, error) {
