@@ -316,6 +316,9 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 		file := fmt.Sprintf("/base/%d.tar", i)
 		container = container.WithMountedFile(file, base.AsTarball())
 		args = append(args, "--base="+file, "--base-name="+name)
+		if platform != "" {
+			args = append(args, "--platform="+string(platform))
+		}
 	}
 	out, err := container.
 		With(b.cached(export, "site-image")).

@@ -29,7 +29,7 @@ func newImageCommand() *cobra.Command {
 	var options siteimage.Options
 	var baseName, hugoName, commitFile, out, baseURL, headersOut string
 	var headers siteheaders.Mode
-	var bases []string
+	var bases, wanted []string
 	command := &cobra.Command{
 		Use:   "image",
 		Short: "Put a built site on top of nginx; write an OCI layout",
@@ -53,7 +53,7 @@ func newImageCommand() *cobra.Command {
 			options.Revision, options.Source, options.Created = commit.SHA, commit.Source, commit.Time
 			options.Hugo, options.Language = commit.Hugo, commit.Language
 			options.BaseName, options.BaseDigest, _ = strings.Cut(baseName, "@")
-			opened, platforms, err := openBases(bases)
+			opened, platforms, err := openBases(bases, wanted, options.BaseName)
 			if err != nil {
 				return err
 			}
@@ -85,6 +85,7 @@ func newImageCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&options.Site, "site", "", "Hugo's output")
 	flags.StringArrayVar(&bases, "base", nil, "the base image as a tarball; once for each platform")
+	flags.StringArrayVar(&wanted, "platform", nil, "the platform that each base has to be for, in their order; default: any")
 	flags.StringVar(&baseName, "base-name", "", "the base image's name with its digest, for the labels")
 	flags.StringVar(&hugoName, "hugo-name", "", "likewise that of the image that built the site")
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
@@ -129,9 +130,13 @@ func addHeadersFlag(command *cobra.Command, mode *siteheaders.Mode) {
 	command.Flags().Var(headersFlag{mode}, "headers", "the security headers: fitted, strict, off, or the text of a Content-Security-Policy")
 }
 
-// openBases opens the base images, each for one platform, and returns these platforms, sorted.
-func openBases(files []string) (bases []v1.Image, platforms []string, err error) {
-	for _, file := range files {
+// openBases opens the base images, each for one platform, and returns these platforms, sorted. Where platforms are wanted, there is
+// one for each file: an engine that finds none of that platform takes another.
+func openBases(files, wanted []string, name string) (bases []v1.Image, platforms []string, err error) {
+	if len(wanted) > 0 && len(wanted) != len(files) {
+		return nil, nil, fmt.Errorf("%d times --base, and %d times --platform", len(files), len(wanted))
+	}
+	for i, file := range files {
 		base, err := ocilayout.Image(file, "")
 		if err != nil {
 			return nil, nil, err
@@ -140,10 +145,23 @@ func openBases(files []string) (bases []v1.Image, platforms []string, err error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
+		if len(wanted) > 0 && !isFor(config.Platform(), wanted[i]) {
+			return nil, nil, fmt.Errorf("platform %s: the base %s has no image for it, only for %s; take it out of --platforms, or of platforms in castle.yaml",
+				wanted[i], name, config.Platform())
+		}
 		bases, platforms = append(bases, base), append(platforms, config.Platform().String())
 	}
 	slices.Sort(platforms)
 	return bases, platforms, nil
+}
+
+// isFor tells whether an image is for a platform. Not every one says its variant, nor has everybody to ask for it.
+func isFor(has *v1.Platform, wanted string) bool {
+	want, err := v1.ParsePlatform(wanted)
+	if err != nil || has == nil {
+		return false
+	}
+	return has.OS == want.OS && has.Architecture == want.Architecture && (has.Variant == "" || want.Variant == "" || has.Variant == want.Variant)
 }
 
 func writeHeaders(name string, headers siteheaders.Headers) error {
