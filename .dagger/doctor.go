@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"path"
 	"slices"
+	"strings"
 
 	"dagger/castle/internal/dagger"
 )
@@ -114,7 +116,9 @@ func (n *named) registries(own *world) []string {
 	for _, site := range n.Sites {
 		image := site.Image
 		if own != nil && image != "" && hostOfImage(image) != own.Registry {
-			image = own.Registry + "/" + image
+			host, rest, _ := strings.Cut(image, "/")
+			host, _, _ = strings.Cut(host, ":") // as castle-publish settings: only a name's first part may have a port
+			image = path.Join(own.Registry, host, rest)
 		}
 		if image != "" && !slices.Contains(images, image) {
 			images = append(images, image)

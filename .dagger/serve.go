@@ -49,7 +49,9 @@ func (m *Castle) PreviewBlog(
 	// +optional
 	headers string,
 ) (*dagger.Service, error) {
-	at, err := m.siteToBuild(source, site, path, hugo, headers).settings(ctx, forBuild)
+	s := m.siteToBuild(source, site, path, hugo, headers)
+	s.Given = append(s.Given, given(flag{"port", strconv.Itoa(port)})...)
+	at, err := s.settings(ctx, forBuild)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +147,7 @@ func (m *Castle) ServeBlog(
 ) (*dagger.Service, error) {
 	s := &Site{
 		Castle: m, Source: source, RegistryPassword: registryPassword, RegistryService: registryService,
-		Given: given(flag{"site", site}, flag{"image", image}, flag{"registry-username", registryUsername}),
+		Given: given(flag{"site", site}, flag{"image", image}, flag{"registry-username", registryUsername}, flag{"port", strconv.Itoa(port)}),
 	}
 	r := rollout{castle: m, cluster: m.optionalCluster(cluster, repository, ageKey, timeScale)}
 	if err := r.describe(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,17 +80,10 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 	if file != nil {
 		f = *file
 	}
-	image := flags.Image
-	if image == "" && site.Image != "" {
-		image = site.Image
-		if cluster.Registry != "" && !strings.HasPrefix(image, cluster.Registry+"/") {
-			image = cluster.Registry + "/" + image
-		}
-	}
 	s := Settings{
 		Site:       name,
 		Path:       cmp.Or(flags.Path, site.Path, facts["sites[].path"].Default.(string)),
-		Image:      image,
+		Image:      cmp.Or(flags.Image, imageIn(cluster.Registry, site.Image)),
 		TagPrefix:  cmp.Or(flags.TagPrefix, site.TagPrefix, name+"-"),
 		Hugo:       cmp.Or(flags.Hugo, site.Hugo),
 		Platforms:  site.Platforms,
@@ -130,8 +124,26 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 	return s, errors.Join(s.missing(need), checkFlags(flags))
 }
 
+// imageIn is the name that an image of castle.yaml has in a sandbox's registry. Only the first part of a name may have a port.
+func imageIn(registry, image string) string {
+	if registry == "" || image == "" || strings.HasPrefix(image, registry+"/") {
+		return image
+	}
+	host, rest, _ := strings.Cut(image, "/")
+	host, _, _ = strings.Cut(host, ":")
+	return path.Join(registry, host, rest)
+}
+
 // checkFlags finds what is wrong with flags that a later step would only stumble over.
 func checkFlags(flags Settings) error {
+	if fact := facts["sites[].port"]; flags.Port != 0 && (flags.Port < fact.Least || flags.Port > fact.Most) {
+		return fmt.Errorf("--port %d is not a port: give one from %d to %d", flags.Port, fact.Least, fact.Most)
+	}
+	for _, platform := range flags.Platforms {
+		if fact := facts["sites[].platforms[]"]; !fact.Form.MatchString(platform) {
+			return fmt.Errorf("--platforms %q is not %s", platform, fact.What)
+		}
+	}
 	if flags.Hugo != "" && !hugoversion.Asked.MatchString(flags.Hugo) {
 		return fmt.Errorf("--hugo %q is not %s", flags.Hugo, hugoversion.What)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
@@ -216,6 +217,46 @@ func TestTheSitesOfARepositoryAreThoseThatItNamesOrTheOneAtItsRoot(t *testing.T)
 		folder := filetest.New(t, c.files)
 		if got, err := Sites(folder); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, %v, want %v", title, got, err, c.want)
+		}
+	}
+}
+
+func TestWhatCannotBeServedOrBuiltForIsRefusedWithItsFlag(t *testing.T) {
+	for _, c := range []struct {
+		flags Settings
+		want  string
+	}{
+		{Settings{Port: 99999}, "--port 99999 is not a port: give one from 1 to 65535"},
+		{Settings{Port: -1}, "--port -1 is not a port: give one from 1 to 65535"},
+		{Settings{Platforms: []string{"linux/arm64", "sparc"}}, `--platforms "sparc" is not a platform, such as linux/arm64`},
+		{Settings{Port: 65535, Platforms: []string{"linux/arm/v7"}}, ""},
+	} {
+		got := ""
+		if _, err := Resolve(nil, c.flags, Cluster{}, ForBuild); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.flags, got, c.want)
+		}
+	}
+}
+
+func TestASandboxHasAnImageUnderItsOwnRegistry(t *testing.T) {
+	const own = "192.168.77.2:5000"
+	for image, want := range map[string]string{
+		"ghcr.io/me/blog":          own + "/ghcr.io/me/blog",
+		"localhost:5000/me/blog":   own + "/localhost/me/blog",
+		own + "/me/blog":           own + "/me/blog",
+		"blog":                     own + "/blog",
+		"registry.lan:443/me/blog": own + "/registry.lan/me/blog",
+	} {
+		file := load(t, "sites: {blog: {image: '"+image+"'}}")
+		s, err := Resolve(file, Settings{}, Cluster{Registry: own}, ForImage)
+		if err != nil || s.Image != want {
+			t.Errorf("%s: %q, %v, want %q", image, s.Image, err, want)
+		}
+		if _, err := name.NewRepository(s.Image); err != nil {
+			t.Error(err)
 		}
 	}
 }
