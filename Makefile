@@ -76,9 +76,9 @@ mixes = $(if $(filter file,$(origin N)),10,$(N))
 drill: castle ## Play every story and print what was seen; PAGE=docs/reliability.md keeps it. FAULTS=random N=10 SEED=1 mixes faults
 	@scripts/drill.sh $(castle) $(cache) $(if $(filter random,$(FAULTS)),random $(mixes) $(SEED),$(if $(PAGE),-write=$(PAGE)) $(if $(STORIES),-only=$(STORIES)))
 
-.PHONY: drill-red
-drill-red: castle ## Take out what each story is held by, in a clone, and see that the story's test is red; PAGE and STORIES as with drill, QUICK=1 without worlds
-	@scripts/drill.sh $(castle) $(cache) red $(if $(PAGE),-write=$(PAGE)) $(if $(STORIES),-only=$(STORIES)) $(if $(QUICK),-quick)
+.PHONY: mutants
+mutants: ## Change the code of a package in small ways, in a copy, and list what its tests do not notice: PACKAGE=./ci/publish/imagepush
+	@go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --workers=1 $(or $(PACKAGE),$(error PACKAGE names a package, such as ./ci/publish/imagepush))
 
 .PHONY: interruptions
 interruptions: castle ## Interrupt N=200 times create, and destroy or nuclear-wipe after it, at random instants; each time one more call has to end what was begun; ONLY=create or ONLY=out leaves the other in peace

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # All stories, played: drill.sh CASTLE CACHE [FLAG...], with flags of ci/test/drill. With FAULTS=random, N mixes of faults from SEED on
-# instead: drill.sh CASTLE CACHE random N SEED. Whether the stories' tests can fail: drill.sh CASTLE CACHE red [FLAG...], with flags of
-# ci/test/drill/red.
+# instead: drill.sh CASTLE CACHE random N SEED.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 castle=$1 cache=$2
@@ -25,8 +24,4 @@ fi
 PATH=${folders//$'\n'/:}:$PATH
 variables=$("$castle" setup --group=create,browser --cache="$cache")
 eval "$variables"
-if [ "${1:-}" = red ]; then
-	shift
-	exec go run ./ci/test/drill/red "$@"
-fi
 exec go run ./ci/test/drill "$@"

@@ -14,8 +14,7 @@ import (
 	"tazlab.net/castle/ci/test/tell"
 )
 
-// How many mixes are tried, and the seed of the first. `make drill FAULTS=random` sets them. The first one has a mood of Infisical's, since
-// that is what `make drill-red` takes the retries of away from.
+// How many mixes are tried, and the seed of the first. `make drill FAULTS=random` sets them. The first one has a mood of Infisical's.
 const (
 	variableMixes     = "CASTLE_MIXES"
 	variableMixSeed   = "CASTLE_MIXES_SEED"
