@@ -20,7 +20,7 @@ import (
 // either was made or in maintenance mode in this run, or says that its etcd is not running and that its data directory is empty. A
 // second bootstrap would make a second cluster. The first in the description's order that is ready is taken; from then on no
 // other one is, and it is called again where its call may have been without effect, which underWay asks Talos.
-func (f *founder) candidate(views []view) int {
+func (f *bootstrapper) candidate(views []view) int {
 	for i, v := range views {
 		if len(v.members) > 0 || v.data == dataFull || v.state == running {
 			return -1
@@ -29,16 +29,20 @@ func (f *founder) candidate(views []view) int {
 			return -1
 		}
 	}
-	if f.called.IsZero() && !f.begins {
+	if f.phase == bootstrapNone {
 		return slices.IndexFunc(views, view.blank)
 	}
-	v := views[f.chosen]
-	switch {
-	case !v.blank():
-		return -1
-	case f.begins && v.mark == f.mark && (!v.ended() || time.Since(f.told) < f.options.NoopGrace):
-		return -1 // nothing has happened since Talos said that it bootstraps; or it has only just stopped etcd for that
-	case f.lost, f.begins, time.Since(f.called) > f.options.NoopGrace:
+	v, since := views[f.chosen], time.Since(f.since)
+	again := false
+	switch f.phase {
+	case bootstrapCalled:
+		again = since > f.options.NoopGrace
+	case bootstrapUnanswered:
+		again = true
+	case bootstrapUnderWay: // something has happened since; or etcd has ended, and not only just been stopped for the bootstrap
+		again = v.revision != f.revision || v.ended() && since >= f.options.NoopGrace
+	}
+	if again && v.blank() {
 		return f.chosen
 	}
 	return -1
@@ -56,22 +60,23 @@ func (v view) ended() bool {
 // or by this one, which may have lost the answer. Its data directory stays empty until it has etcd's image; it must not be disturbed,
 // and no other one be bootstrapped. A machine that was made or in maintenance mode in this run, and was not called, cannot be one. What is not
 // known now counts as so, and is asked again.
-func (f *founder) underWay(ctx context.Context, views []view) bool {
-	called := !f.called.IsZero() || f.begins
+func (f *bootstrapper) underWay(ctx context.Context, views []view) bool {
+	called := f.phase != bootstrapNone
 	for i, n := range f.nodes {
 		if called && i != f.chosen || !called && f.newborn(n) {
 			continue
 		}
 		requested, whole, err := n.logged(ctx, requestedText)
-		requested = requested || !whole && views[i].anew // the note may have been pushed out of the log
+		requested = requested || !whole && views[i].restarted // the note may have been pushed out of the log
 		switch {
 		case err != nil:
 			f.chosen = i
 			return true
-		case requested && f.begins && f.mark == views[i].mark: // it began, and etcd has ended since without any data
+		case requested && f.phase == bootstrapUnderWay && f.revision == views[i].revision: // it began, and etcd has ended since without any data
 			return false
 		case requested:
-			f.chosen, f.begins, f.mark, f.told, f.lost = i, true, views[i].mark, time.Now(), false
+			f.chosen, f.revision = i, views[i].revision
+			f.enter(bootstrapUnderWay)
 			return true
 		}
 	}
@@ -79,15 +84,15 @@ func (f *founder) underWay(ctx context.Context, views []view) bool {
 }
 
 // bootstrap calls a control plane once. What can pass is told as no error: the next look decides.
-func (f *founder) bootstrap(ctx context.Context, at int) error {
+func (f *bootstrapper) bootstrap(ctx context.Context, at int) error {
 	n := f.nodes[at]
 	s := f.begin(StepBootstrap, n.Name)
 	call, cancel := context.WithTimeout(ctx, f.options.BootstrapTimeout)
 	defer cancel()
 	err := n.client.Bootstrap(call, &machine.BootstrapRequest{})
-	f.answer = ""
+	f.refusal = ""
 	if err != nil {
-		f.answer = unwrapped(err)
+		f.refusal = unwrapped(err)
 	}
 	code := client.StatusCode(err)
 	if cut(err) {
@@ -95,9 +100,9 @@ func (f *founder) bootstrap(ctx context.Context, at int) error {
 	}
 	switch code {
 	case codes.OK:
-		f.call(at, false)
+		f.reached(at, bootstrapCalled)
 		if f.accepted.IsZero() {
-			f.accepted = f.called
+			f.accepted = f.since
 		}
 		f.mu.Lock()
 		f.bootstraps++
@@ -106,7 +111,7 @@ func (f *founder) bootstrap(ctx context.Context, at int) error {
 	case codes.FailedPrecondition, // the container runtime does not run yet, or the clock is not in step yet
 		codes.Unimplemented,    // the machine does not know yet that it is a control plane; so does maintenance mode before 1.13 answer
 		codes.PermissionDenied: // maintenance mode of 1.13 lets everybody read, and nobody bootstrap
-		s.waiting(f.answer)
+		s.waiting(f.refusal)
 		return nil
 	case codes.DeadlineExceeded, // the answer is lost: Talos has begun, or stopped etcd and left it so, or neither
 		codes.Canceled,    // the same, by a restart of the API
@@ -114,21 +119,22 @@ func (f *founder) bootstrap(ctx context.Context, at int) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		f.call(at, true)
-		s.waiting(f.answer)
+		f.reached(at, bootstrapUnanswered)
+		s.waiting(f.refusal)
 		return nil
 	case codes.AlreadyExists: // its data directory is not empty: another call was first, or a ghost; the next looks tell
-		f.call(at, false)
-		s.waiting(f.answer)
+		f.reached(at, bootstrapCalled)
+		s.waiting(f.refusal)
 		return nil
 	default:
 		return s.end("", fmt.Errorf("bootstrap etcd on %s: %w", n.Name, err))
 	}
 }
 
-// call notes whom a call has reached, or may have; lost says that only Talos knows which.
-func (f *founder) call(at int, lost bool) {
-	f.called, f.chosen, f.lost, f.begins = time.Now(), at, lost, false
+// reached notes whom a call has reached, or may have.
+func (f *bootstrapper) reached(at int, phase bootstrapPhase) {
+	f.chosen, f.called = at, true
+	f.enter(phase)
 }
 
 // requestedText is what Talos notes when it has stopped etcd in order to bootstrap it. The service's own history begins anew then.

@@ -75,7 +75,7 @@ func (q Quorum) String() string {
 // error says that no control plane answered; everything else stands in the Quorum.
 func (a *Access) EtcdQuorum(ctx context.Context) (Quorum, error) {
 	views := observe(a.controlPlanes(), func(n *node) view { return n.etcd(ctx, true) })
-	quorum := judge(a.controlPlanes(), views)
+	quorum := quorumOf(a.controlPlanes(), views)
 	var failures []error
 	for _, view := range views {
 		if view.err == nil {
@@ -97,14 +97,14 @@ const (
 
 // view is one control plane's etcd as that machine reports it.
 type view struct {
-	err     error  // the machine did not answer
-	state   string // of the etcd service, "Preparing" or "Running"; "" before the machine has started services
-	mark    string // changes with every change of the service
-	anew    bool   // the service was begun anew after the machine's start, as by a bootstrap
-	data    dataDir
-	members []*machine.EtcdMember
-	status  *machine.EtcdMemberStatus
-	refused error // why the running etcd did not give members or status
+	err       error  // the machine did not answer
+	state     string // of the etcd service, "Preparing" or "Running"; "" before the machine has started services
+	revision  string // changes with every change of the service
+	restarted bool   // the service was begun anew after the machine's start, as by a bootstrap
+	data      dataDir
+	members   []*machine.EtcdMember
+	status    *machine.EtcdMemberStatus
+	refused   error // why the running etcd did not give members or status
 }
 
 const (
@@ -147,11 +147,11 @@ func (n *node) etcd(ctx context.Context, alone bool) (v view) {
 				begun[service.GetId()] = events[0].GetTs().AsTime()
 			}
 			if service.GetId() == etcdService {
-				v.state, v.mark = service.GetState(), mark(service)
+				v.state, v.revision = service.GetState(), revision(service)
 			}
 		}
 	}
-	v.anew = begunAnew(begun)
+	v.restarted = restarted(begun)
 	switch v.state {
 	case "":
 	case running:
@@ -205,16 +205,17 @@ func (n *node) dataDir(ctx context.Context) dataDir {
 	}
 }
 
-// begunAnew tells by when services were begun whether etcd was once more. Talos begins it and trustd in the same moment of a machine's start,
+// restarted tells by when services were begun whether etcd was once more. Talos begins it and trustd in the same moment of a machine's start,
 // and loads it anew where it is bootstrapped, a second after that at the earliest on real nodes (StartAllServices in
 // internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_sequencer_tasks.go and BootstrapEtcd in internal/app/machined/pkg/system/services/etcd.go
 // of Talos 1.13).
-func begunAnew(begun map[string]time.Time) bool {
+func restarted(begun map[string]time.Time) bool {
 	etcd, trustd := begun[etcdService], begun["trustd"]
 	return !etcd.IsZero() && !trustd.IsZero() && etcd.Sub(trustd) > 500*time.Millisecond
 }
 
-func mark(service *machine.ServiceInfo) string {
+// revision is of the service's state and its last event.
+func revision(service *machine.ServiceInfo) string {
 	text := service.GetState()
 	if events := service.GetEvents().GetEvents(); len(events) > 0 {
 		last := events[len(events)-1]
@@ -223,8 +224,8 @@ func mark(service *machine.ServiceInfo) string {
 	return text
 }
 
-// judge makes one picture of what the control planes said.
-func judge(nodes []*node, views []view) Quorum {
+// quorumOf makes one picture of what the control planes said.
+func quorumOf(nodes []*node, views []view) Quorum {
 	quorum := Quorum{Wanted: len(nodes)}
 	problem := func(format string, arguments ...any) {
 		quorum.Problems = append(quorum.Problems, fmt.Sprintf(format, arguments...))

@@ -57,7 +57,7 @@ func TestACallThatWasCutIsKnownByTalossOwnWords(t *testing.T) {
 
 func TestAQuorumIsCompleteOnlyWithoutAnyProblem(t *testing.T) {
 	nodes, views := threeViews()
-	if quorum := judge(nodes, views); !quorum.Complete() || quorum.Leader != "cp-2" {
+	if quorum := quorumOf(nodes, views); !quorum.Complete() || quorum.Leader != "cp-2" {
 		t.Fatalf("healthy: %s", quorum)
 	}
 	for name, spoil := range map[string]func([]view){
@@ -77,7 +77,7 @@ func TestAQuorumIsCompleteOnlyWithoutAnyProblem(t *testing.T) {
 	} {
 		nodes, views := threeViews()
 		spoil(views)
-		if quorum := judge(nodes, views); quorum.Complete() || !strings.Contains(quorum.String(), name) {
+		if quorum := quorumOf(nodes, views); quorum.Complete() || !strings.Contains(quorum.String(), name) {
 			t.Errorf("%s: %s", name, quorum)
 		}
 	}
@@ -86,14 +86,14 @@ func TestAQuorumIsCompleteOnlyWithoutAnyProblem(t *testing.T) {
 func TestMembersThatMustNotBeAreNamedWhenTheyStay(t *testing.T) {
 	nodes, views := threeViews()
 	everywhere(views, append(views[0].members, &machine.EtcdMember{Id: 9, PeerUrls: views[0].members[1].PeerUrls}))
-	f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
-	quorum := judge(nodes, views)
-	for look := 1; look < strangerLooks; look++ {
-		if err := f.ghosts(views, quorum); err != nil {
+	f := &bootstrapper{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	quorum := quorumOf(nodes, views)
+	for look := 1; look < manyLooks; look++ {
+		if err := f.diagnose(views, quorum); err != nil {
 			t.Fatalf("at look %d: %v", look, err)
 		}
 	}
-	err := f.ghosts(views, quorum)
+	err := f.diagnose(views, quorum)
 	if err == nil || !strings.Contains(err.Error(), "cp-2 (192.0.2.12)") {
 		t.Errorf("not named: %v", err)
 	}
@@ -103,10 +103,10 @@ func TestTwoEtcdsUnderOnePKIAreNamed(t *testing.T) {
 	nodes, views := threeViews()
 	views[2].members = []*machine.EtcdMember{{Id: 7, Hostname: "cp-3", PeerUrls: []string{"https://192.0.2.13:2380"}}}
 	views[2].status = &machine.EtcdMemberStatus{MemberId: 7, Leader: 7}
-	f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	f := &bootstrapper{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 	var err error
-	for range strangerLooks {
-		err = f.ghosts(views, judge(nodes, views))
+	for range manyLooks {
+		err = f.diagnose(views, quorumOf(nodes, views))
 	}
 	if err == nil || !strings.Contains(err.Error(), "cp-3 (192.0.2.13)") {
 		t.Errorf("not named: %v", err)
@@ -132,7 +132,7 @@ func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
 		"the others run":                          {others: view{state: running, data: dataFull}},
 		"the others were blank and hold data now": {others: view{state: "Preparing", data: dataFull}, fresh: true},
 	} {
-		f := &founder{run: &run{Access: &Access{}, progress: map[string]progress{}}, nodes: nodes}
+		f := &bootstrapper{run: &run{Access: &Access{}, progress: map[string]progress{}}, nodes: nodes}
 		if c.made {
 			f.options.Made = func(context.Context, string) error { return nil }
 		}
@@ -152,7 +152,7 @@ func TestNobodyBootstrapsBesideAnEtcdThatMayComeBack(t *testing.T) {
 func TestTheControlPlaneThatIsReadyFirstIsBootstrapped(t *testing.T) {
 	nodes, _ := threeViews()
 	empty, silent, starting := view{state: "Preparing", data: dataEmpty}, view{err: errSilent}, view{state: "Preparing"}
-	f := &founder{run: &run{Access: &Access{}, progress: map[string]progress{}}, nodes: nodes}
+	f := &bootstrapper{run: &run{Access: &Access{}, progress: map[string]progress{}}, nodes: nodes}
 	for _, n := range nodes {
 		f.progress[n.Name] = progress{fresh: true}
 	}
@@ -173,32 +173,30 @@ func TestTheControlPlaneThatIsReadyFirstIsBootstrapped(t *testing.T) {
 
 func TestOnlyTheControlPlaneThatWasCalledIsCalledAgain(t *testing.T) {
 	nodes, _ := threeViews()
-	empty := view{state: preparing, data: dataEmpty, mark: "as before"}
+	empty := view{state: preparing, data: dataEmpty, revision: "as before"}
 	for name, c := range map[string]struct {
 		second view
 		since  time.Duration
-		lost   bool
-		begins bool // Talos said so, as long ago
+		phase  bootstrapPhase
 		want   int
 	}{
-		"its call had no effect":               {second: empty, since: time.Minute, want: 1},
-		"its call may have an effect soon":     {second: empty, since: time.Second, want: -1},
-		"its answer is lost":                   {second: empty, lost: true, want: 1},
-		"it is bootstrapped":                   {second: empty, since: time.Minute, begins: true, want: -1},
-		"it waits for what it needs":           {second: view{state: "Waiting", data: dataEmpty, mark: "as before"}, since: time.Minute, begins: true, want: -1},
-		"it was bootstrapped and started over": {second: view{state: preparing, data: dataEmpty, mark: "anew"}, since: time.Minute, begins: true, want: 1},
-		"it was bootstrapped and failed":       {second: view{state: "Failed", data: dataEmpty, mark: "as before"}, since: time.Minute, begins: true, want: 1},
-		"it has only just stopped for that":    {second: view{state: "Finished", data: dataEmpty, mark: "as before"}, since: time.Second, begins: true, want: -1},
-		"its call was cut and has stopped it":  {second: view{state: "Finished", data: dataEmpty, mark: "anew"}, lost: true, want: 1},
-		"it does not answer any more":          {second: view{err: errSilent}, since: time.Minute, want: -1},
+		"its call had no effect":               {second: empty, since: time.Minute, phase: bootstrapCalled, want: 1},
+		"its call may have an effect soon":     {second: empty, since: time.Second, phase: bootstrapCalled, want: -1},
+		"its answer is lost":                   {second: empty, phase: bootstrapUnanswered, want: 1},
+		"it is bootstrapped":                   {second: empty, since: time.Minute, phase: bootstrapUnderWay, want: -1},
+		"it waits for what it needs":           {second: view{state: "Waiting", data: dataEmpty, revision: "as before"}, since: time.Minute, phase: bootstrapUnderWay, want: -1},
+		"it was bootstrapped and started over": {second: view{state: preparing, data: dataEmpty, revision: "anew"}, since: time.Minute, phase: bootstrapUnderWay, want: 1},
+		"it was bootstrapped and failed":       {second: view{state: "Failed", data: dataEmpty, revision: "as before"}, since: time.Minute, phase: bootstrapUnderWay, want: 1},
+		"it has only just stopped for that":    {second: view{state: "Finished", data: dataEmpty, revision: "as before"}, since: time.Second, phase: bootstrapUnderWay, want: -1},
+		"its call was cut and has stopped it":  {second: view{state: "Finished", data: dataEmpty, revision: "anew"}, phase: bootstrapUnanswered, want: 1},
+		"it does not answer any more":          {second: view{err: errSilent}, since: time.Minute, phase: bootstrapCalled, want: -1},
 	} {
-		f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+		f := &bootstrapper{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 		for _, n := range nodes {
 			f.progress[n.Name] = progress{fresh: true}
 		}
-		f.call(1, c.lost)
-		f.called = time.Now().Add(-c.since)
-		f.begins, f.mark, f.told = c.begins, empty.mark, f.called
+		f.reached(1, c.phase)
+		f.since, f.revision = time.Now().Add(-c.since), empty.revision
 		if got := f.candidate([]view{empty, c.second, empty}); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
@@ -220,11 +218,11 @@ func TestAControlPlaneThatWaitsForItsClockIsNotGivenUpEarly(t *testing.T) {
 		nodes, views := threeViews()
 		views[1] = c.second
 		began := time.Now().Add(-c.since)
-		f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes, began: began}
+		f := &bootstrapper{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes, founded: began}
 		for _, n := range nodes {
-			f.progress[n.Name] = progress{fresh: true, configured: began}
+			f.progress[n.Name] = progress{fresh: true, stage: machineRunning, since: began}
 		}
-		err := f.late(views, judge(nodes, views))
+		err := f.late(views, quorumOf(nodes, views))
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "cp-2")) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -239,7 +237,7 @@ func TestACallWhoseAnswerIsLostMayHaveWorked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = nodes[1].client.Close() }()
-	f := &founder{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
+	f := &bootstrapper{run: &run{Access: &Access{options: Options{}.withDefaults()}, progress: map[string]progress{}}, nodes: nodes}
 	empty := view{state: preparing, data: dataEmpty}
 	if err := f.bootstrap(t.Context(), 1); err != nil {
 		t.Fatal(err)
@@ -264,7 +262,7 @@ func TestEtcdWithoutAMemberHoldsWhereTheOthersHaveAQuorum(t *testing.T) {
 	} {
 		nodes, views := threeViews()
 		c.spoil(views)
-		without := judge(nodes, views).Without("cp-3")
+		without := quorumOf(nodes, views).Without("cp-3")
 		if without.Member == nil || without.Member.Name != "cp-3" {
 			t.Errorf("%s: %+v", name, without)
 		}
@@ -273,11 +271,11 @@ func TestEtcdWithoutAMemberHoldsWhereTheOthersHaveAQuorum(t *testing.T) {
 		}
 	}
 	nodes, views := threeViews()
-	if without := judge(nodes, views).Without("cp-4"); without.Member != nil || without.Healthy != 3 {
+	if without := quorumOf(nodes, views).Without("cp-4"); without.Member != nil || without.Healthy != 3 {
 		t.Errorf("%+v", without)
 	}
 	// A member whose node is in no description any more is known by its name.
-	if without := judge(nodes[:2], views[:2]).Without("cp-3"); without.Member == nil {
+	if without := quorumOf(nodes[:2], views[:2]).Without("cp-3"); without.Member == nil {
 		t.Errorf("%+v", without)
 	}
 }

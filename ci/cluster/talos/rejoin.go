@@ -17,12 +17,12 @@ const joinsText = "etcd is waiting to join the cluster"
 // joined (promoteMember, as above). One that starts again with a learner's data stays one for good, and etcd lets nobody else in. It
 // cannot leave either, since Talos does not take a learner's etcd for well. So a voter takes its member out, and the machine wipes the
 // partition that etcd's data is on. A learner has never had a vote: it held a copy.
-func (f *founder) rejoin(ctx context.Context, views []view, quorum Quorum) error {
+func (f *bootstrapper) rejoin(ctx context.Context, views []view, quorum Quorum) error {
 	for i, v := range views {
 		n := f.nodes[i]
 		member := quorum.at(n.Address)
 		if v.pulls() && member != nil && member.unstarted() {
-			if err := f.dismiss(ctx, n, *member); err != nil {
+			if err := f.removeUnstarted(ctx, n, *member); err != nil {
 				return err
 			}
 			continue
@@ -47,10 +47,10 @@ func (f *founder) rejoin(ctx context.Context, views []view, quorum Quorum) error
 				"then talosctl --nodes ADDRESS etcd remove-member %x at another control plane, and talosctl --nodes %s reset --graceful=false --reboot --system-labels-to-wipe %s",
 				n.Name, n.Address, member.ID, n.Address, constants.EphemeralPartitionLabel)
 		}
-		if err := f.anew(ctx, n, *member); err != nil {
+		if err := f.rejoinLearner(ctx, n, *member); err != nil {
 			return err
 		}
-		f.furthest[i], f.moved = away, time.Now()
+		f.furthest[i], f.moved = memberUnreachable, time.Now()
 		delete(f.learners, n.Name)
 	}
 	return nil
@@ -59,10 +59,10 @@ func (f *founder) rejoin(ctx context.Context, views []view, quorum Quorum) error
 // unstarted tells of a member that never ran: a machine tells etcd its name when it does.
 func (m Member) unstarted() bool { return m.Learner && m.Name == "" }
 
-// dismiss takes out a member whose machine was cut after it had told etcd of itself and before it held any data. Such a machine waits to join
+// removeUnstarted takes out a member whose machine was cut after it had told etcd of itself and before it held any data. Such a machine waits to join
 // for good, since its address is taken, and Talos takes only a member of its own name for its own (addMember, as above); nobody else gets
 // in meanwhile. It joins by itself then.
-func (f *founder) dismiss(ctx context.Context, n *node, member Member) error {
+func (f *bootstrapper) removeUnstarted(ctx context.Context, n *node, member Member) error {
 	since, known := f.learners[n.Name]
 	switch {
 	case !known:
@@ -81,8 +81,8 @@ func (f *founder) dismiss(ctx context.Context, n *node, member Member) error {
 	return s.end(ResultOK, nil)
 }
 
-// anew takes a learner out of etcd, and its data off its machine, which restarts.
-func (f *founder) anew(ctx context.Context, n *node, member Member) error {
+// rejoinLearner takes a learner out of etcd, and its data off its machine, which restarts.
+func (f *bootstrapper) rejoinLearner(ctx context.Context, n *node, member Member) error {
 	s := f.begin(StepRejoin, n.Name)
 	s.waiting(n.Name + " was cut while it joined etcd, and joins anew")
 	if err := f.RemoveMember(ctx, member); err != nil {

@@ -29,8 +29,8 @@ const (
 	Configured, Reconfigured, UnchangedNode = "configured", "reconfigured", "unchanged"
 	errorGrace                              = 2 * time.Second
 	reapply                                 = 20 * time.Second
-	foreignFor                              = 2 * time.Second // ten times as long as until a connection is tried anew
-	foreignLooks, strangerLooks             = 5, 5
+	connectionMemory                        = 2 * time.Second // ten times as long as until a connection is tried anew
+	manyLooks                               = 5
 )
 
 // Event is something that happened in Up. "waiting" comes when what is waited for changes, not at every look.
@@ -94,17 +94,6 @@ type run struct {
 	quorum     Quorum
 }
 
-// progress is how far a node has come in this run.
-type progress struct {
-	made       bool      // its machine is there, where it was still to come
-	judged     bool      // it is what it should be, or was given up
-	fresh      bool      // it was seen in maintenance mode
-	fits       bool      // it is the machine that is meant, and its template the one that is described
-	configured time.Time // it answered with the cluster's PKI
-	result     string
-	took       time.Duration
-}
-
 func (a *Access) up(ctx context.Context, bundle *machineconfig.Bundle) (Report, error) {
 	configs, err := a.configs(bundle)
 	if err != nil {
@@ -119,7 +108,7 @@ func (a *Access) up(ctx context.Context, bundle *machineconfig.Bundle) (Report, 
 	return r.report(), err
 }
 
-// all runs every node and etcd's coordinator. The first error ends the others a little later, so that what else is wrong
+// all runs every node and etcd's bootstrapper. The first error ends the others a little later, so that what else is wrong
 // gets into the same error.
 func (r *run) all(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
@@ -138,7 +127,7 @@ func (r *run) all(parent context.Context) error {
 			}
 			ending.Do(func() {
 				go func() {
-					r.judgeAll(ctx)
+					r.diagnoseAll(ctx)
 					_ = pause(ctx, errorGrace)
 					cancel()
 				}()
@@ -161,15 +150,15 @@ func (r *run) all(parent context.Context) error {
 	return parent.Err()
 }
 
-// judgeAll waits until it is known of each machine that is still made whether something is wrong with it, within reason: what is wrong with one
-// may be wrong with all.
-func (r *run) judgeAll(ctx context.Context) {
+// diagnoseAll waits until it is known of each machine that is still made whether something is wrong with it, within reason: what is wrong
+// with one may be wrong with all.
+func (r *run) diagnoseAll(ctx context.Context) {
 	if r.options.Made == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.Silence)
 	defer cancel()
-	for slices.ContainsFunc(r.nodes, func(n *node) bool { return !r.seen(n).judged }) {
+	for slices.ContainsFunc(r.nodes, func(n *node) bool { return r.seen(n).stage <= machineBooting }) {
 		if pause(ctx, r.options.Poll) != nil {
 			return
 		}
@@ -177,7 +166,7 @@ func (r *run) judgeAll(ctx context.Context) {
 }
 
 // there tells that a node's machine is there.
-func (r *run) there(n *node) bool { return r.options.Made == nil || r.seen(n).made }
+func (r *run) there(n *node) bool { return r.options.Made == nil || r.seen(n).stage > machineUncreated }
 
 // newborn tells that a machine cannot hold anything of this cluster that was there before this run.
 func (r *run) newborn(n *node) bool { return r.options.Made != nil || r.seen(n).fresh }
@@ -191,20 +180,6 @@ func (r *run) report() Report {
 		report.Nodes = append(report.Nodes, NodeReport{Name: n.Name, Address: n.Address.String(), Result: p.result, Took: p.took})
 	}
 	return report
-}
-
-func (r *run) note(n *node, change func(*progress)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.progress[n.Name]
-	change(&p)
-	r.progress[n.Name] = p
-}
-
-func (r *run) seen(n *node) progress {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.progress[n.Name]
 }
 
 // step tells of one step; waiting repeats nothing.

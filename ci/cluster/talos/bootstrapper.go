@@ -9,32 +9,43 @@ import (
 	"time"
 )
 
-// founder founds etcd on the control planes: it bootstraps the one that is ready first, once, and waits until etcd's
-// member list is complete.
-type founder struct {
+// bootstrapPhase is how far the bootstrap of etcd has come.
+type bootstrapPhase int
+
+const (
+	bootstrapNone       bootstrapPhase = iota // no control plane was called
+	bootstrapCalled                           // one was, and accepted it, or said that its data directory is not empty
+	bootstrapUnanswered                       // one was, and only Talos knows whether that had an effect
+	bootstrapUnderWay                         // Talos says that it bootstraps
+)
+
+// bootstrapper bootstraps the control plane that is ready first, once, and waits until etcd's member list is complete.
+type bootstrapper struct {
 	*run
 	nodes []*node // control planes
 
-	called    time.Time            // last bootstrap call that was accepted, or that may have been
-	chosen    int                  // the control plane that was called; from then on, no other one is
-	lost      bool                 // the answer to that call
-	accepted  time.Time            // first call that was
-	answer    string               // why the last call was not accepted; ""
-	begins    bool                 // Talos says that it bootstraps the chosen one
-	mark      string               // of the chosen one's etcd when Talos said so
-	told      time.Time            // when that was
-	began     time.Time            // when a leader was first seen, or Talos said that it bootstraps
-	ready     time.Time            // when all control planes had their configuration
-	furthest  []stage              // that each control plane has come to
-	moved     time.Time            // when one of them last got further
-	learners  map[string]time.Time // since when a control plane is a learner, or was last asked why
-	strangers int                  // looks in a row with members that must not be
-	split     int                  // looks in a row with two leaders
+	phase    bootstrapPhase
+	since    time.Time // of the phase
+	chosen   int       // the control plane that was called; from then on, no other one is
+	called   bool      // by this run
+	accepted time.Time // first call that was
+	refusal  string    // why the last call was not accepted; ""
+	revision string    // of the chosen one's etcd when Talos said that it bootstraps
+
+	configured time.Time            // when all control planes had their configuration
+	founded    time.Time            // when a member was first seen, or Talos said that it bootstraps
+	furthest   []memberStage        // that each control plane has come to
+	moved      time.Time            // when one of them last got further
+	learners   map[string]time.Time // since when a control plane is a learner, or was last asked why
+	undeclared streak               // looks at members that must not be
+	split      streak               // looks at two leaders
 }
+
+func (f *bootstrapper) enter(phase bootstrapPhase) { f.phase, f.since = phase, time.Now() }
 
 // form ends when the quorum is complete.
 func (r *run) form(ctx context.Context) error {
-	f := &founder{run: r, nodes: r.controlPlanes(), learners: map[string]time.Time{}}
+	f := &bootstrapper{run: r, nodes: r.controlPlanes(), learners: map[string]time.Time{}}
 	for !slices.ContainsFunc(f.nodes, r.there) {
 		if err := pause(ctx, r.options.Poll); err != nil {
 			return err
@@ -51,12 +62,12 @@ func (r *run) form(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return s.end("", ctx.Err())
 		}
-		quorum := judge(f.nodes, views)
+		quorum := quorumOf(f.nodes, views)
 		r.mu.Lock()
 		r.quorum = quorum
 		r.mu.Unlock()
 		if quorum.Complete() {
-			if f.called.IsZero() {
+			if !f.called {
 				return s.end(ResultUnchanged, nil)
 			}
 			return s.end(ResultOK, nil)
@@ -64,7 +75,7 @@ func (r *run) form(ctx context.Context) error {
 		if len(quorum.Alarms) > 0 {
 			return s.end("", errors.Join(quorum.Alarms...))
 		}
-		if err := f.ghosts(views, quorum); err != nil {
+		if err := f.diagnose(views, quorum); err != nil {
 			return s.end("", err)
 		}
 		if err := f.rejoin(ctx, views, quorum); err != nil {
@@ -83,30 +94,30 @@ func (r *run) form(ctx context.Context) error {
 }
 
 // brief leaves out what a node's own step tells already.
-func (f *founder) brief(views []view, quorum Quorum) string {
+func (f *bootstrapper) brief(views []view, quorum Quorum) string {
 	switch {
 	case len(quorum.Members) > 0:
 		return quorum.String()
-	case !f.called.IsZero() && views[f.chosen].pulls(), f.begins && views[f.chosen].pulls():
+	case f.phase != bootstrapNone && views[f.chosen].pulls():
 		return "pulling etcd on " + f.nodes[f.chosen].Name
-	case f.answer != "":
-		return "etcd does not run yet: " + brief(f.answer)
+	case f.refusal != "":
+		return "etcd does not run yet: " + brief(f.refusal)
 	}
 	return "etcd does not run yet"
 }
 
-// stage is how far a control plane has come on its way into etcd.
-type stage int
+// memberStage is how far a control plane has come on its way into etcd, in Talos's words for the service and etcd's for its member.
+type memberStage int
 
 const (
-	away stage = iota
-	answers
-	prepares
-	holdsData
-	runs
-	learns
-	votes
-	isHealthy
+	memberUnreachable memberStage = iota
+	memberBooting                 // no services yet
+	memberPreparing               // etcd's image is pulled, and nothing is on its disk
+	memberStarting                // with data
+	memberRunning                 // and not yet in the member list
+	memberLearner                 // receives the log
+	memberVoter
+	memberHealthy
 )
 
 // pulls tells that a control plane prepares etcd and has had no data of it: it pulls the image, and joins then.
@@ -115,35 +126,35 @@ func (v view) pulls() bool { return v.err == nil && v.state == preparing && v.da
 // needs tells that a control plane has not begun with etcd, for want of what that needs, such as a clock that is in step.
 func (v view) needs() bool { return v.err == nil && v.state == waits }
 
-func (v view) stage() stage {
+func (v view) stage() memberStage {
 	switch {
 	case v.err != nil:
-		return away
+		return memberUnreachable
 	case v.state == "":
-		return answers
+		return memberBooting
 	case v.state != running && v.data != dataFull:
-		return prepares
+		return memberPreparing
 	case v.state != running:
-		return holdsData
+		return memberStarting
 	case v.status == nil:
-		return runs
+		return memberRunning
 	case v.status.GetIsLearner():
-		return learns
+		return memberLearner
 	default:
-		return votes
+		return memberVoter
 	}
 }
 
 // advance notes when a control plane gets further than it ever was. A slow join, of which etcd lets in one at a time, is no
 // standstill; an etcd that starts over and over is.
-func (f *founder) advance(views []view, quorum Quorum) {
+func (f *bootstrapper) advance(views []view, quorum Quorum) {
 	if f.furthest == nil {
-		f.furthest = make([]stage, len(views))
+		f.furthest = make([]memberStage, len(views))
 	}
 	for i, v := range views {
 		reached := v.stage()
 		if quorum.healthy(f.nodes[i].Name) {
-			reached = isHealthy
+			reached = memberHealthy
 		}
 		if reached > f.furthest[i] {
 			f.furthest[i], f.moved = reached, time.Now()
@@ -151,13 +162,13 @@ func (f *founder) advance(views []view, quorum Quorum) {
 	}
 }
 
-// ghosts names what no waiting mends.
-func (f *founder) ghosts(views []view, quorum Quorum) error {
+// diagnose names what waiting longer cannot help.
+func (f *bootstrapper) diagnose(views []view, quorum Quorum) error {
 	var found []error
 
 	// Data of an etcd that this cluster cannot have written: the machine was in maintenance mode in this run, and there has been no
 	// cluster since.
-	if f.called.IsZero() && f.began.IsZero() && len(quorum.Members) == 0 {
+	if f.phase == bootstrapNone && f.founded.IsZero() && len(quorum.Members) == 0 {
 		for i, v := range views {
 			if n := f.nodes[i]; f.seen(n).fresh && v.state != "" && v.state != running && v.data == dataFull {
 				found = append(found, &GhostError{Node: n.Name, Address: n.Address, Fresh: true,
@@ -166,22 +177,21 @@ func (f *founder) ghosts(views []view, quorum Quorum) error {
 		}
 	}
 
-	if f.began.IsZero() && (len(quorum.Members) > 0 || f.begins) {
-		f.began = time.Now()
+	if f.founded.IsZero() && (len(quorum.Members) > 0 || f.phase == bootstrapUnderWay) {
+		f.founded = time.Now()
 	}
 	f.advance(views, quorum)
 
-	// One odd look can be a member that is being replaced.
 	if ghosts := strangers(quorum.Members); len(ghosts) == 0 {
-		f.strangers = 0
-	} else if f.strangers++; f.strangers >= strangerLooks {
+		f.undeclared = streak{}
+	} else if f.undeclared.add(); f.undeclared.many() {
 		for _, ghost := range ghosts {
 			found = append(found, ghost)
 		}
 	}
-	if two := separate(views); !two {
-		f.split = 0
-	} else if f.split++; f.split >= strangerLooks {
+	if !separate(views) {
+		f.split = streak{}
+	} else if f.split.add(); f.split.many() {
 		for i, v := range views {
 			if v.status.GetLeader() != 0 && i > 0 && v.status.GetLeader() != views[0].status.GetLeader() {
 				n := f.nodes[i]
@@ -199,27 +209,27 @@ func (f *founder) ghosts(views []view, quorum Quorum) error {
 }
 
 // stuck ends a wait for an etcd that nothing starts, such as bootstrap calls without any effect.
-func (f *founder) stuck(views []view) error {
-	if f.ready.IsZero() {
+func (f *bootstrapper) stuck(views []view) error {
+	if f.configured.IsZero() {
 		for _, n := range f.nodes {
-			if f.seen(n).configured.IsZero() {
+			if f.seen(n).stage != machineRunning {
 				return nil
 			}
 		}
-		f.ready = time.Now()
+		f.configured = time.Now()
 	}
 	f.mu.Lock()
 	calls := f.bootstraps
 	f.mu.Unlock()
 	deadline, last := f.options.EtcdDeadline, ""
-	if f.answer != "" { // it answers, and says why not yet: its clock, or what it still does
-		deadline, last = f.options.PullDeadline, ", the last answer was: "+brief(f.answer)
+	if f.refusal != "" { // it answers, and says why not yet: its clock, or what it still does
+		deadline, last = f.options.PullDeadline, ", the last answer was: "+brief(f.refusal)
 	}
-	since := f.ready
+	since := f.configured
 	if f.accepted.After(since) {
 		since = f.accepted
 	}
-	if !f.began.IsZero() || time.Since(since) < deadline {
+	if !f.founded.IsZero() || time.Since(since) < deadline {
 		return nil
 	}
 	n := f.nodes[f.chosen]
@@ -234,19 +244,20 @@ func (f *founder) stuck(views []view) error {
 }
 
 // late names control planes that did not become members, and that do not get any further.
-func (f *founder) late(views []view, quorum Quorum) error {
+func (f *bootstrapper) late(views []view, quorum Quorum) error {
 	var found []error
 	for i, v := range views {
 		n := f.nodes[i]
-		since := f.seen(n).configured
-		if since.IsZero() {
+		machine := f.seen(n)
+		if machine.stage != machineRunning {
 			continue // its own step has a deadline
 		}
+		since := machine.since
 		// Data without a cluster is an etcd that has started somewhere before: it must come back by itself.
-		if f.began.IsZero() && v.data != dataFull {
+		if f.founded.IsZero() && v.data != dataFull {
 			continue
 		}
-		for _, later := range []time.Time{f.began, f.moved} {
+		for _, later := range []time.Time{f.founded, f.moved} {
 			if later.After(since) {
 				since = later
 			}
@@ -275,14 +286,13 @@ func (f *founder) late(views []view, quorum Quorum) error {
 		}
 		// Only a machine that was in maintenance mode in this run cannot hold anything of this cluster; and what it holds is another's
 		// only where etcd does not know it.
-		fresh := f.seen(n).fresh
 		switch {
 		case v.pulls() && taken:
 			found = append(found, &GhostError{Node: n.Name, Address: n.Address,
 				Seen: fmt.Sprintf("etcd has the member %x (%s) at its address", member.ID, member.Name)})
-		case fresh && v.data == dataFull && len(quorum.Members) > 0 && member == nil:
+		case machine.fresh && v.data == dataFull && len(quorum.Members) > 0 && member == nil:
 			found = append(found, &GhostError{Node: n.Name, Address: n.Address, Seen: seen + ", and etcd has no member there", Fresh: true})
-		case fresh, v.pulls(), v.needs():
+		case machine.fresh, v.pulls(), v.needs():
 			found = append(found, &LateError{Node: n.Name, Address: n.Address, Waited: deadline.String(), Seen: seen})
 		default:
 			found = append(found, &UnwellError{Node: n.Name, Address: n.Address, Seen: seen})

@@ -83,12 +83,51 @@ func TestARefusalWhileAMachineTakesAConfigurationPasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := &run{Access: &Access{nodes: []*node{n}, options: Options{Poll: time.Millisecond}.withDefaults()},
-				started: time.Now(), progress: map[string]progress{n.Name: {fits: true}}}
+				started: time.Now(), progress: map[string]progress{}}
 			t.Cleanup(r.Close)
-			_, err = r.configure(ctx, n, r.begin(StepMachine, n.Name))
+			b := r.bringUp(n)
+			b.fits = true
+			_, err = b.configure(ctx, r.begin(StepMachine, n.Name))
 			if c.ends == codes.OK && !errors.Is(err, context.Canceled) || c.ends != codes.OK && client.StatusCode(err) != c.ends {
 				t.Errorf("after %v: %v", c.answers, err)
 			}
 		})
+	}
+}
+
+func TestAMachineGoesFromStageToStageByWhatALookFinds(t *testing.T) {
+	t.Parallel()
+	machines := &waiting{codes: []codes.Code{codes.OK}, last: func() {}}
+	n := &node{Node: description.Node{Name: "cp-1"}, asked: &atomic.Bool{}, pin: &pin{}}
+	var err error
+	if n.insecure, err = n.insecureClient(machines.serve(t)); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Access: &Access{nodes: []*node{n}, options: Options{}.withDefaults()}, progress: map[string]progress{}}
+	t.Cleanup(r.Close)
+	r.enter(n, machineBooting)
+	b := r.bringUp(n)
+	b.fits = true
+	for i, c := range []struct {
+		found   presence
+		stage   machineStage
+		applied int // how often it was given its configuration
+		result  string
+	}{
+		{silent, machineBooting, 0, ""},
+		{maintenance, machineInstalling, 1, ""},
+		{maintenance, machineInstalling, 1, ""}, // it is given time
+		{silent, machineRebooting, 1, ""},
+		{maintenance, machineInstalling, 2, ""}, // it fell back, as by a power cut while it installed
+		{silent, machineRebooting, 2, ""},
+		{configured, machineRunning, 2, Configured},
+	} {
+		result, _, err := b.next(t.Context(), c.found, errors.New("connection refused"))
+		if stage := r.seen(n).stage; err != nil || stage != c.stage || machines.calls != c.applied || result != c.result {
+			t.Fatalf("look %d: stage %d, given %d times, result %q, %v", i+1, stage, machines.calls, result, err)
+		}
+	}
+	if !r.seen(n).fresh {
+		t.Error("nobody knows that it was in maintenance mode in this run")
 	}
 }
