@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/net/html"
+	"tazlab.net/castle/ci/publish/site/webref"
 )
 
 // UnknownSite stands for the address of a site that does not tell its own: absolute links to itself lead elsewhere then.
@@ -145,20 +145,15 @@ func FileOf(site *url.URL, file string) *url.URL {
 // canonical is the address that a page gives itself, nil where it gives none with a host, and whether the page only sends
 // the visitor on.
 func canonical(page []byte) (address *url.URL, redirects bool) {
-	tokens := html.NewTokenizer(bytes.NewReader(page))
-	for tokens.Next() != html.ErrorToken {
-		token := tokens.Token()
-		if token.Data != "link" && token.Data != "meta" {
+	for token := range webref.Tokens(page, func() bool { return false }) {
+		if token.Name != "link" && token.Name != "meta" {
 			continue
 		}
-		attributes := map[string]string{}
-		for _, attribute := range token.Attr {
-			attributes[attribute.Key] = attribute.Val
-		}
+		attributes := token.AttributeMap()
 		if strings.EqualFold(attributes["http-equiv"], "refresh") {
 			redirects = true
 		}
-		if token.Data == "link" && attributes["rel"] == "canonical" && address == nil {
+		if token.Name == "link" && attributes["rel"] == "canonical" && address == nil {
 			if parsed, err := url.Parse(attributes["href"]); err == nil && parsed.Host != "" {
 				address = parsed
 			}

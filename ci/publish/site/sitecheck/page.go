@@ -12,27 +12,18 @@ import (
 	"tazlab.net/castle/ci/base/findings"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
 
 	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
+	"tazlab.net/castle/ci/publish/site/webref"
 )
-
-// attribute is a name and an unescaped value; both are valid until the next token is read.
-type attribute struct {
-	name  []byte
-	value []byte
-}
 
 // page reads one HTML file.
 type page struct {
 	*document
 	tree       *tree
 	references *references
-	tokens     *html.Tokenizer
-	attributes []attribute
-
-	line     int // where the current token begins
-	nextLine int
+	attributes []webref.Attribute // of the current tag
+	line       int                // where the current token begins
 
 	begun        bool // something but white space and comments was seen
 	hasDoctype   bool
@@ -48,13 +39,12 @@ func readPage(resolver *resolver, document *document, content []byte) {
 		document:   document,
 		tree:       newTree(document),
 		references: newReferences(resolver, document),
-		tokens:     html.NewTokenizer(bytes.NewReader(content)),
-		nextLine:   1,
 	}
 	if at := invalidUTF8(content); at >= 0 {
 		p.add(1+bytes.Count(content[:at], []byte("\n")), rules.Encoding, "a byte that is not UTF-8", "a byte that is not UTF-8: save the source as UTF-8")
 	}
-	for p.token() {
+	for token := range webref.Tokens(content, p.tree.inForeign) {
+		p.token(token)
 	}
 	p.tree.finish()
 	p.checkDocument()
@@ -74,32 +64,25 @@ func invalidUTF8(content []byte) int {
 	return -1
 }
 
-// token reads one token, and reports false at the end of the page.
-func (p *page) token() bool {
-	kind := p.tokens.Next()
-	raw := p.tokens.Raw()
-	p.line = p.nextLine
-	p.nextLine += bytes.Count(raw, []byte("\n"))
-	switch kind {
+func (p *page) token(token *webref.Token) {
+	p.line = token.Line
+	switch token.Kind {
 	case html.ErrorToken:
-		if err := p.tokens.Err(); !errors.Is(err, io.EOF) || len(bytes.TrimSpace(raw)) > 0 {
+		if !errors.Is(token.Err, io.EOF) || len(bytes.TrimSpace(token.Raw)) > 0 {
 			p.add(p.line, rules.Unclosed, "a tag at the end of the page", "the page ends inside a tag: complete it")
 		}
-		return false
 	case html.DoctypeToken:
-		p.hasDoctype = !p.begun && strings.EqualFold(strings.TrimSpace(string(p.tokens.Text())), "html")
+		p.hasDoctype = !p.begun && strings.EqualFold(strings.TrimSpace(string(token.Text())), "html")
 		p.begun = true
 	case html.TextToken:
-		p.text(raw)
+		p.text(token.Raw)
 	case html.StartTagToken, html.SelfClosingTagToken:
 		p.begun = true
-		p.startTag(raw, kind == html.SelfClosingTagToken)
+		p.startTag(token)
 	case html.EndTagToken:
 		p.begun = true
-		name, _ := p.tokens.TagName()
-		p.tree.end(intern(name), p.line)
+		p.tree.end(token.Name, p.line)
 	}
-	return true
 }
 
 func (p *page) text(raw []byte) {
@@ -116,25 +99,16 @@ func (p *page) text(raw []byte) {
 	}
 }
 
-func (p *page) startTag(raw []byte, selfClosing bool) {
-	repeated := repeatedAttribute(raw) // before TagAttr, which unescapes in place
-	nameBytes, more := p.tokens.TagName()
-	name := intern(nameBytes)
-	p.attributes = p.attributes[:0]
-	for more {
-		var a attribute
-		a.name, a.value, more = p.tokens.TagAttr()
-		p.attributes = append(p.attributes, a)
-	}
+func (p *page) startTag(token *webref.Token) {
+	name := token.Name
+	repeated := repeatedAttribute(token.Raw) // before the attributes, which are unescaped in place
+	p.attributes = token.Attributes()
 	if repeated != "" {
 		p.add(p.line, rules.DuplicateAttr, "<"+name+" "+repeated+">", "<%s> has the attribute %q twice and browsers drop the second: keep one", name, repeated)
 	}
 	foreign := p.tree.inForeign()
-	if foreign || name == "noscript" {
-		p.tokens.NextIsNotRawText()
-	}
 	p.tree.start(startTag{
-		name: name, line: p.line, selfClosing: selfClosing, interactive: !foreign && p.isInteractive(name), hidden: p.isHidden(),
+		name: name, line: p.line, selfClosing: token.Kind == html.SelfClosingTagToken, interactive: !foreign && p.isInteractive(name), hidden: p.isHidden(),
 	})
 	p.readAttributes(name, foreign)
 	if !foreign {
@@ -142,18 +116,11 @@ func (p *page) startTag(raw []byte, selfClosing bool) {
 	}
 }
 
-func intern(name []byte) string {
-	if known := atom.Lookup(name); known != 0 {
-		return known.String()
-	}
-	return string(name)
-}
-
 // attribute returns the value of an attribute of the current tag.
 func (p *page) attribute(name string) (value []byte, present bool) {
 	for _, a := range p.attributes {
-		if string(a.name) == name {
-			return a.value, true
+		if string(a.Name) == name {
+			return a.Value, true
 		}
 	}
 	return nil, false
@@ -191,15 +158,15 @@ func (p *page) isInteractive(name string) bool {
 // to them.
 func (p *page) isHidden() bool {
 	for _, a := range p.attributes {
-		switch string(a.name) {
+		switch string(a.Name) {
 		case "hidden", "inert":
 			return true
 		case "aria-hidden":
-			if string(a.value) == "true" {
+			if string(a.Value) == "true" {
 				return true
 			}
 		case "style":
-			if style := strings.ToLower(strings.Join(strings.Fields(string(a.value)), "")); strings.Contains(style, "display:none") ||
+			if style := strings.ToLower(strings.Join(strings.Fields(string(a.Value)), "")); strings.Contains(style, "display:none") ||
 				strings.Contains(style, "visibility:hidden") {
 				return true
 			}
@@ -218,20 +185,20 @@ func (p *page) isDecoration() bool {
 // readAttributes judges what any element can have: ids, references, styles.
 func (p *page) readAttributes(name string, foreign bool) {
 	for _, a := range p.attributes {
-		switch string(a.name) {
+		switch string(a.Name) {
 		case "id":
-			p.readID(name, a.value)
+			p.readID(name, a.Value)
 			continue
 		case "style":
-			p.references.css(a.value, p.line)
+			p.references.css(a.Value, p.line)
 			continue
 		}
-		use := uses[name][string(a.name)]
-		if name == "a" && foreign && string(a.name) == "xlink:href" {
-			use = navigates
+		use := webref.Attributes[name][string(a.Name)]
+		if name == "a" && foreign && string(a.Name) == "xlink:href" {
+			use = webref.Link
 		}
-		if use != unused {
-			p.references.follow(source{name, string(a.name), p.line}, a.value, use)
+		if use != webref.NoReference {
+			p.references.follow(source{name, string(a.Name), p.line}, a.Value, use)
 		}
 	}
 }
@@ -293,12 +260,12 @@ func (p *page) readMeta() {
 	if p.value("http-equiv") == "refresh" {
 		if _, target, ok := bytes.Cut(content, []byte("=")); ok {
 			p.redirects = true
-			p.references.follow(source{"meta", "content", p.line}, bytes.Trim(target, `'" `), navigates)
+			p.references.follow(source{"meta", "content", p.line}, bytes.Trim(target, `'" `), webref.Link)
 		}
 	}
 	switch name := p.value("property") + p.value("name"); name {
 	case "og:url", "og:image", "og:audio", "og:video", "twitter:image":
-		p.references.follow(source{"meta", "content", p.line}, content, navigates)
+		p.references.follow(source{"meta", "content", p.line}, content, webref.Link)
 	}
 }
 
@@ -311,11 +278,11 @@ func (p *page) readLink() {
 	if !ok {
 		return
 	}
-	use := navigates
+	use := webref.Link
 	connects := false
 	for relation := range strings.FieldsSeq(p.value("rel")) {
 		if loadingLinks[relation] {
-			use = loads
+			use = webref.Image
 		}
 		connects = connects || relation == "preconnect" || relation == "dns-prefetch"
 	}
@@ -325,7 +292,7 @@ func (p *page) readLink() {
 	}
 	target := p.references.follow(from, href, use)
 	if set, ok := p.attribute("imagesrcset"); ok {
-		p.references.follow(source{"link", "imagesrcset", p.line}, set, loadsSet)
+		p.references.follow(source{"link", "imagesrcset", p.line}, set, webref.ImageSet)
 	}
 	if language := p.value("hreflang"); language != "" && language != "x-default" && p.value("rel") == "alternate" {
 		p.alternates = append(p.alternates, alternate{language: language, file: target.file, line: p.line})

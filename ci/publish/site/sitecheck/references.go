@@ -14,42 +14,6 @@ import (
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
-// A use is what a browser does with a reference.
-type use int
-
-const (
-	unused    use = iota
-	navigates     // the visitor may follow it: another host is fine
-	loads         // the browser asks for it by itself
-	loadsSet      // several candidates with their sizes, as in srcset
-)
-
-// uses are the attributes that refer to something, by element. Elements whose use depends on other attributes (link, meta) are
-// in page.go. Source: the HTML standard's index of attributes, those of type URL.
-var uses = map[string]map[string]use{
-	"a":          {"href": navigates, "ping": loads},
-	"area":       {"href": navigates, "ping": loads},
-	"audio":      {"src": loads},
-	"blockquote": {"cite": navigates},
-	"body":       {"background": loads},
-	"button":     {"formaction": loads},
-	"del":        {"cite": navigates},
-	"embed":      {"src": loads},
-	"form":       {"action": loads},
-	"iframe":     {"src": loads},
-	"image":      {"href": loads, "xlink:href": loads},
-	"img":        {"src": loads, "srcset": loadsSet},
-	"input":      {"src": loads, "formaction": loads},
-	"ins":        {"cite": navigates},
-	"object":     {"data": loads},
-	"q":          {"cite": navigates},
-	"script":     {"src": loads, "href": loads},
-	"source":     {"src": loads, "srcset": loadsSet},
-	"track":      {"src": loads},
-	"use":        {"href": loads, "xlink:href": loads},
-	"video":      {"src": loads, "poster": loads},
-}
-
 // source is where a reference stands; element is empty in a stylesheet, attribute in the text of an XML element.
 type source struct {
 	element   string
@@ -101,16 +65,16 @@ func newReferences(resolver *resolver, document *document) *references {
 }
 
 // follow judges one reference and returns where it leads.
-func (r *references) follow(from source, value []byte, how use) destination {
-	if how == loadsSet {
+func (r *references) follow(from source, value []byte, how webref.Kind) destination {
+	if how == webref.ImageSet {
 		for _, candidate := range webref.Srcset(value) {
-			r.follow(from, candidate, loads)
+			r.follow(from, candidate, webref.Image)
 		}
 		return destination{}
 	}
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
-		if how == loads && from.element != "form" {
+		if how != webref.Link && from.element != "form" {
 			r.document.add(from.line, rules.BrokenLink, from.kind()+" without a file", "%s names no file: fill it in or leave it out", from.quote(""))
 		}
 		return destination{}
@@ -118,7 +82,7 @@ func (r *references) follow(from source, value []byte, how use) destination {
 	target := r.resolver.resolve(r.base, value)
 	switch {
 	case target.host != "":
-		if how == loads {
+		if how != webref.Link {
 			r.document.add(from.line, rules.ForeignRequest, target.host+" by "+from.kind(), "%s makes the browser ask %s: serve the file from this site",
 				from.quote(string(value)), target.host)
 		}
@@ -135,11 +99,11 @@ func (r *references) follow(from source, value []byte, how use) destination {
 		r.document.add(from.line, rules.BrokenLink, string(value),
 			"%s is relative, but an error page is shown at any address: begin it with a slash", from.quote(string(value)))
 	}
-	if target.redirected && how == navigates {
+	if target.redirected && how == webref.Link {
 		r.document.add(from.line, rules.RedirectedLink, target.cause, "%s lacks its last slash and costs a redirect: add it",
 			from.quote(string(value)))
 	}
-	if target.fragment != "" && how == navigates {
+	if target.fragment != "" && how == webref.Link {
 		r.document.anchors = append(r.document.anchors, anchor{
 			file: target.file, fragment: target.fragment, quoted: from.quote(string(value)), line: from.line,
 		})
@@ -162,6 +126,6 @@ func (r *references) css(text []byte, line int) {
 		if reference.Use == webref.Import {
 			from = "@import"
 		}
-		r.follow(source{attribute: from, line: line + reference.Line}, []byte(reference.URL), loads)
+		r.follow(source{attribute: from, line: line + reference.Line}, []byte(reference.URL), webref.Image)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/publish/site/sitecheck/rules"
+	"tazlab.net/castle/ci/publish/site/webref"
 )
 
 // required are the elements a feed or sitemap is useless without, as paths from the root. Sources: RSS 2.0, RFC 4287,
@@ -62,7 +63,7 @@ func readXML(resolver *resolver, document *document, content []byte) {
 			name := path[len(path)-1]
 			path = path[:len(path)-1]
 			if reference := strings.TrimSpace(text.String()); follows && reference != "" {
-				target := references.follow(source{element: name, line: line}, []byte(reference), navigates)
+				target := references.follow(source{element: name, line: line}, []byte(reference), webref.Link)
 				if name == "loc" && target.host != "" {
 					document.add(line, rules.BrokenLink, "<loc> at "+target.host, "<loc>%s</loc> is not at %s: build the site with its own base URL",
 						reference, resolver.site.Base)
@@ -102,15 +103,15 @@ func readXMLAttributes(references *references, root string, element xml.StartEle
 		from := source{element.Name.Local, name, line}
 		switch {
 		case root == "svg" && name == "href" && !strings.HasPrefix(attribute.Value, "#"):
-			use := navigates
+			use := webref.Link
 			if element.Name.Local == "use" || element.Name.Local == "image" {
-				use = loads
+				use = webref.Image
 			}
 			references.follow(from, []byte(attribute.Value), use)
 		case root == "svg" && name == "style":
 			references.css([]byte(attribute.Value), line)
 		case name == "href" && element.Name.Local == "link", name == "url" && element.Name.Local == "enclosure":
-			references.follow(from, []byte(attribute.Value), navigates)
+			references.follow(from, []byte(attribute.Value), webref.Link)
 		}
 	}
 }

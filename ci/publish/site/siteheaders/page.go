@@ -1,7 +1,6 @@
 package siteheaders
 
 import (
-	"bytes"
 	"net/url"
 	"strings"
 
@@ -11,37 +10,15 @@ import (
 	"tazlab.net/castle/ci/publish/site/webref"
 )
 
-// loading are the attributes that make a browser load something, by element, and the directive that decides about it.
-// Elements that depend on other attributes are in element. Sources: the HTML standard's index of attributes, those of
-// type URL, and section 6 of CSP Level 3.
-var loading = map[string]map[string]string{
-	"a":       {"ping": connectSrc},
-	"area":    {"ping": connectSrc},
-	"audio":   {"src": mediaSrc},
-	"body":    {"background": imgSrc},
-	"button":  {"formaction": formAction},
-	"embed":   {"src": objectSrc},
-	"feimage": {"href": imgSrc, "xlink:href": imgSrc},
-	"form":    {"action": formAction},
-	"frame":   {"src": frameSrc},
-	"iframe":  {"src": frameSrc},
-	"image":   {"href": imgSrc, "xlink:href": imgSrc},
-	"img":     {"src": imgSrc, "srcset": imgSrc},
-	"input":   {"src": imgSrc, "formaction": formAction},
-	"object":  {"data": objectSrc},
-	"source":  {"src": mediaSrc, "srcset": imgSrc},
-	"table":   {"background": imgSrc},
-	"td":      {"background": imgSrc},
-	"th":      {"background": imgSrc},
-	"track":   {"src": mediaSrc},
-	"use":     {"href": imgSrc, "xlink:href": imgSrc},
-	"video":   {"src": mediaSrc, "poster": imgSrc},
+// directiveOf are the directives that decide about what attributes refer to. A script's and a link's depend on more: see element.
+var directiveOf = map[webref.Kind]string{
+	webref.Image: imgSrc, webref.ImageSet: imgSrc, webref.Media: mediaSrc, webref.Frame: frameSrc, webref.Object: objectSrc,
+	webref.Ping: connectSrc, webref.Form: formAction,
 }
 
 // page reads one document of markup.
 type page struct {
 	*document
-	tokens  *html.Tokenizer
 	base    *url.URL
 	xml     bool     // all of it is as inside <svg>
 	islands []string // open elements that lead into drawings and out of them again
@@ -56,24 +33,21 @@ func (d *document) readPage(content []byte) { d.readMarkup(content, false) }
 func (d *document) readXML(content []byte) { d.readMarkup(content, true) }
 
 func (d *document) readMarkup(content []byte, xml bool) {
-	p := &page{document: d, tokens: html.NewTokenizer(bytes.NewReader(content)), base: builtsite.FileOf(d.site.Base, d.file), xml: xml}
-	for {
-		p.tokens.AllowCDATA(p.foreign())
-		switch kind := p.tokens.Next(); kind {
+	p := &page{document: d, base: builtsite.FileOf(d.site.Base, d.file), xml: xml}
+	for token := range webref.Tokens(content, p.foreign) {
+		switch token.Kind {
 		case html.ErrorToken:
 			if p.inline == "style" {
 				p.endInline() // a script that is not closed does not run, a style applies
 			}
-			return
 		case html.TextToken:
 			if p.inline != "" {
-				p.text.Write(p.tokens.Text())
+				p.text.Write(token.Text())
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
-			p.start(kind == html.SelfClosingTagToken)
+			p.start(token.Name, token.AttributeMap(), token.Kind == html.SelfClosingTagToken)
 		case html.EndTagToken:
-			name, _ := p.tokens.TagName()
-			p.end(string(name))
+			p.end(token.Name)
 		}
 	}
 }
@@ -87,21 +61,8 @@ func (p *page) foreign() bool {
 	return last == "svg" || last == "math"
 }
 
-func (p *page) start(selfClosing bool) {
-	raw, more := p.tokens.TagName()
-	name := string(raw)
-	attributes := map[string]string{}
-	for more {
-		var key, value []byte
-		key, value, more = p.tokens.TagAttr()
-		if _, repeated := attributes[string(key)]; !repeated { // browsers drop the second
-			attributes[string(key)] = string(value)
-		}
-	}
+func (p *page) start(name string, attributes map[string]string, selfClosing bool) {
 	foreign := p.foreign()
-	if foreign || name == "noscript" {
-		p.tokens.NextIsNotRawText() // what noscript holds is there for browsers without scripts
-	}
 	if !selfClosing || !foreign {
 		switch {
 		case name == "svg" || name == "math", foreign && (name == "foreignobject" || name == "desc" || name == "title"):
@@ -124,16 +85,6 @@ func (p *page) end(name string) {
 	}
 }
 
-// scriptTypes are those that a policy asks about, in lower case. Source: the HTML standard, "prepare the script
-// element", with the JavaScript MIME types of the MIME Sniffing standard.
-var scriptTypes = map[string]bool{
-	"": true, "module": true, "importmap": true, "speculationrules": true,
-	"application/ecmascript": true, "application/javascript": true, "application/x-ecmascript": true, "application/x-javascript": true,
-	"text/ecmascript": true, "text/javascript": true, "text/javascript1.0": true, "text/javascript1.1": true, "text/javascript1.2": true,
-	"text/javascript1.3": true, "text/javascript1.4": true, "text/javascript1.5": true, "text/jscript": true, "text/livescript": true,
-	"text/x-ecmascript": true, "text/x-javascript": true,
-}
-
 func (p *page) endInline() {
 	name, attributes, text := p.inline, p.attributes, p.text.String()
 	p.inline = ""
@@ -145,7 +96,7 @@ func (p *page) endInline() {
 		}
 		return
 	}
-	if !scriptTypes[kind] || isFile(attributes) || text == "" {
+	if !webref.IsScript(kind) || isFile(attributes) || text == "" {
 		return
 	}
 	p.need(scriptSrc, hash(text))
@@ -167,7 +118,8 @@ func isFile(attributes map[string]string) bool {
 // readAttributes reads what any element can have.
 func (p *page) readAttributes(element string, attributes map[string]string) {
 	for name, value := range attributes {
-		directive := loading[element][name]
+		kind := webref.Attributes[element][name]
+		directive := directiveOf[kind]
 		lazy, isData := strings.CutPrefix(name, "data-")
 		switch {
 		case name == "style":
@@ -182,7 +134,7 @@ func (p *page) readAttributes(element string, attributes map[string]string) {
 			p.lazy(element, lazy, value)
 		case directive == formAction:
 			p.form(value)
-		case strings.HasSuffix(name, "srcset") && directive != "":
+		case kind == webref.ImageSet:
 			p.loadsSet(directive, value)
 		case directive != "":
 			p.loads(directive, p.base, value)
@@ -213,7 +165,7 @@ func isHandler(name string) bool {
 
 // lazy reads a data attribute, where scripts find what they load later.
 func (p *page) lazy(element, name, value string) {
-	directive := loading[element][name]
+	directive := directiveOf[webref.Attributes[element][name]]
 	switch {
 	case strings.HasSuffix(name, "srcset"):
 		p.loadsSet(imgSrc, value)
@@ -253,7 +205,7 @@ func (p *page) element(name string, attributes map[string]string) {
 			}
 		}
 	case "script":
-		if scriptTypes[strings.ToLower(strings.TrimSpace(attributes["type"]))] {
+		if webref.IsScript(attributes["type"]) {
 			for _, key := range []string{"src", "href", "xlink:href"} {
 				p.script(p.base, attributes[key])
 			}

@@ -101,7 +101,7 @@ func (r *traitReader) element(node *html.Node) {
 	case atom.Script:
 		if source := attributes["src"]; source != "" {
 			r.add("script", r.source(source))
-		} else if runs[strings.ToLower(attributes["type"])] {
+		} else if webref.IsScript(attributes["type"]) {
 			r.add("inline script", wordsOf(text(node)))
 		}
 	case atom.Style:
@@ -122,9 +122,6 @@ func (r *traitReader) element(node *html.Node) {
 		}
 	}
 }
-
-// runs are the types of a script whose text the browser reads; others are data.
-var runs = map[string]bool{"": true, "text/javascript": true, "application/javascript": true, "module": true, "importmap": true, "speculationrules": true}
 
 func (r *traitReader) link(attributes map[string]string) {
 	address := attributes["href"]
