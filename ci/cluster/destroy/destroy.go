@@ -7,14 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
-	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -25,13 +23,12 @@ type Options struct {
 
 // destruction is one run of the verb.
 type destruction struct {
-	cluster *run.Cluster
-	record  *run.Record
-	access  *run.Access
-	states  state.Store
-	mine    []hypervisor.VM       // that were there when it began, where castle makes machines
-	kept    []hypervisor.Leftover // volumes with their ids that no configuration named then; they stay
-	notes   []string              // what there is to be known of it at its end, a line each
+	session
+	described *description.Cluster
+	states    states
+	mine      []hypervisor.VM       // that were there when it began, where castle makes machines
+	kept      []hypervisor.Leftover // volumes with their ids that no configuration named then; they stay
+	notes     []string              // what there is to be known of it at its end, a line each
 }
 
 // Execute removes the layers in reverse order and makes sure that nothing is left: every state empty, every VM gone.
@@ -61,7 +58,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if err != nil {
 			return err
 		}
-		d := &destruction{cluster: cluster, record: record, access: access, states: states}
+		d := &destruction{session: running{cluster, record, access}, described: cluster.Description, states: states}
 		err = d.execute(ctx)
 		notes = d.notes
 		return err
@@ -75,28 +72,28 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 func (d *destruction) execute(ctx context.Context) error {
 	// A token that cannot remove the machines is known before what runs on them is gone.
 	if err := d.mayRemove(ctx); err != nil {
-		return d.cluster.PlatformFailure(ctx, d.record, err)
+		return d.Failure(ctx, err)
 	}
-	if err := d.cluster.RemoveUnfinished(ctx, d.record, d.access, true); err != nil {
-		return d.cluster.PlatformFailure(ctx, d.record, err)
+	if err := d.RemoveUnfinished(ctx); err != nil {
+		return d.Failure(ctx, err)
 	}
-	if !d.cluster.Description.MakesMachines() {
+	if !d.described.MakesMachines() {
 		return d.giveBack(ctx)
 	}
-	known, err := d.cluster.OwnMachines(ctx, d.access)
+	known, err := d.OwnMachines(ctx)
 	if err == nil {
-		err = d.cluster.OthersDisksStay(ctx, d.access, known, slices.Collect(maps.Keys(known)))
+		err = d.OthersDisksStay(ctx, known)
 	}
 	if err != nil {
-		return d.cluster.PlatformFailure(ctx, d.record, err)
+		return d.Failure(ctx, err)
 	}
 	left, err := d.inCluster(ctx)
 	if err != nil {
 		return err
 	}
 	// Minutes have passed, and what is removed is known by its id.
-	if _, err := d.cluster.OwnMachines(ctx, d.access); err != nil {
-		return d.cluster.PlatformFailure(ctx, d.record, err)
+	if _, err := d.OwnMachines(ctx); err != nil {
+		return d.Failure(ctx, err)
 	}
 	beneath := append([]layers.Layer{layers.Named(layers.Secrets), layers.Named(layers.Platform)}, left...)
 	if err := d.machines(ctx, beneath); err != nil {
@@ -110,14 +107,14 @@ func (d *destruction) execute(ctx context.Context) error {
 
 // machines destroys the layers beneath the cluster, and again where only a mood of Proxmox's was in the way.
 func (d *destruction) machines(ctx context.Context, beneath []layers.Layer) error {
-	return run.Patiently(ctx, func(bool) error { return d.cluster.DestroyLayers(ctx, d.record, d.access, beneath, 0) })
+	return run.Patiently(ctx, func(bool) error { return d.DestroyLayers(ctx, beneath, 0) })
 }
 
 func (d *destruction) mayRemove(ctx context.Context) error {
-	if !d.cluster.Description.MakesMachines() {
+	if !d.described.MakesMachines() {
 		return nil
 	}
-	machines := d.cluster.Hypervisor(d.access)
+	machines := d.Proxmox()
 	defer machines.Close()
 	if err := machines.MayRemove(ctx); err != nil {
 		return err
@@ -139,12 +136,11 @@ func (d *destruction) mayRemove(ctx context.Context) error {
 
 // proof looks whether destroy has done what it promises.
 func (d *destruction) proof(ctx context.Context) error {
-	described := d.cluster.Description
 	left, err := d.statesLeft(ctx)
 	if err != nil {
 		return err
 	}
-	machines := d.cluster.Hypervisor(d.access)
+	machines := d.Proxmox()
 	defer machines.Close()
 	vms, err := machines.VMs(ctx)
 	if err != nil {
@@ -157,19 +153,19 @@ func (d *destruction) proof(ctx context.Context) error {
 	}
 	left = append(left, d.disksLeft(ctx, machines)...)
 	d.notes = append(d.notes, fmt.Sprintf("looked up: the states of all %d layers are empty, and Proxmox has no VM from %d to %d with the tag %s",
-		len(layers.All), described.VMIDs.First, described.VMIDs.Last, described.Tag()))
+		len(layers.All), d.described.VMIDs.First, d.described.VMIDs.Last, d.described.Tag()))
 	return errors.Join(left...)
 }
 
 // disksLeft says which disks of the machines that were there are not gone with them. What a storage has of a described node whose machine was
 // not there is somebody's to look at.
-func (d *destruction) disksLeft(ctx context.Context, machines *hypervisor.Hypervisor) []error {
+func (d *destruction) disksLeft(ctx context.Context, machines proxmox) []error {
 	left, unseen := machines.NotRemoved(ctx, d.mine, d.kept)
 	if unseen != "" {
 		d.notes = append(d.notes, unseen)
 		return nil
 	}
-	others := slices.DeleteFunc(slices.Clone(d.cluster.Description.Nodes), func(node description.Node) bool {
+	others := slices.DeleteFunc(slices.Clone(d.described.Nodes), func(node description.Node) bool {
 		return slices.ContainsFunc(d.mine, func(vm hypervisor.VM) bool { return vm.ID == node.VMID })
 	})
 	found, err := machines.LeftoversOf(ctx, others)

@@ -28,18 +28,16 @@ func (d *destruction) giveBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := d.cluster.WithPresent(states)
-	machines, err := all.Machines(d.access)
+	nodes, machines, err := d.Machines(states)
 	if err != nil {
 		return err
 	}
 	defer machines.Close()
-	nodes := all.Description.Nodes
 	fates, failures := make([]fate, len(nodes)), make([]error, len(nodes))
 	var wait sync.WaitGroup
 	for i, node := range nodes {
 		wait.Go(func() {
-			failures[i] = d.record.Step(d.cluster.Description.Name, "reset "+node.Name, func(tell func(string)) (did bool, err error) {
+			failures[i] = d.LayerStep(layers.Platform, "reset "+node.Name, func(tell func(string)) (did bool, err error) {
 				fates[i], err = giveBackOne(ctx, machines, node, tell)
 				return fates[i] == reset, err
 			})
@@ -52,14 +50,14 @@ func (d *destruction) giveBack(ctx context.Context) error {
 	// The state of the layer platform is all that knows of a machine which cluster.yaml does not list any more.
 	var unlisted []string
 	for i, node := range nodes {
-		if _, listed := d.cluster.Description.Node(node.Name); failures[i] != nil && !listed {
+		if _, listed := d.described.Node(node.Name); failures[i] != nil && !listed {
 			unlisted = append(unlisted, node.Name)
 		}
 	}
 	if len(unlisted) > 0 {
 		failures = append(failures, fmt.Errorf("cluster.yaml does not list %s any more, so the states of %s and %s are kept, which know of them",
 			strings.Join(unlisted, ", "), layers.Secrets, layers.Platform))
-		return d.cluster.PlatformFailure(ctx, d.record, errors.Join(failures...))
+		return d.Failure(ctx, errors.Join(failures...))
 	}
 	beneath := append([]layers.Layer{layers.Named(layers.Secrets), layers.Named(layers.Platform)}, left...)
 	if err := d.machines(ctx, beneath); err != nil {
@@ -82,7 +80,7 @@ func (d *destruction) giveBack(ctx context.Context) error {
 	d.notes = append(d.notes, fmt.Sprintf("looked up: the states of all %d layers are empty, and of %s %d in maintenance mode",
 		len(layers.All), rendering.Count(len(nodes), "machine"), free))
 	if err := errors.Join(append(held, failures...)...); err != nil {
-		return d.cluster.PlatformFailure(ctx, d.record, err)
+		return d.Failure(ctx, err)
 	}
 	return nil
 }
@@ -97,7 +95,7 @@ const (
 )
 
 // giveBackOne has one machine reset itself, if it is the cluster's, and waits until it has.
-func giveBackOne(ctx context.Context, machines *talos.Access, node description.Node, tell func(string)) (fate, error) {
+func giveBackOne(ctx context.Context, machines machines, node description.Node, tell func(string)) (fate, error) {
 	for end := time.Now().Add(answerLimit); ; {
 		seen, err := machines.StatusOf(ctx, node.Name)
 		switch {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/teardown"
@@ -35,14 +34,11 @@ func (d *destruction) inCluster(ctx context.Context) (left []layers.Layer, err e
 		return nil, err
 	}
 	var dead []error
-	connection, err := d.access.API()
-	if err == nil {
-		err = connection.AskFor(ctx, apiDeadline, connection.Ready)
-	}
+	cluster, err := d.API(ctx, apiDeadline)
 	if err != nil {
 		dead = []error{err}
 	} else {
-		dead = d.leave(ctx, connection, there)
+		dead = d.leave(ctx, cluster, there)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -71,11 +67,7 @@ func (d *destruction) holding(ctx context.Context) (there []layers.Layer, err er
 }
 
 // leave empties the cluster and then destroys the layers in it. The errors tell which parts of it are dead.
-func (d *destruction) leave(ctx context.Context, connection *kube.Client, there []layers.Layer) (why []error) {
-	cluster, err := teardown.Of(connection)
-	if err != nil {
-		return []error{err}
-	}
+func (d *destruction) leave(ctx context.Context, cluster contents, there []layers.Layer) (why []error) {
 	dead := map[string]bool{}
 	left := func() time.Duration {
 		if len(why) > 0 {
@@ -96,7 +88,7 @@ func (d *destruction) leave(ctx context.Context, connection *kube.Client, there 
 		if !slices.ContainsFunc(there, func(one layers.Layer) bool { return one.Name == layer }) {
 			layer = layers.GitOps // without a layer of castle's, it is what Flux has brought
 		}
-		err := d.record.LayerStep(d.cluster.Description.Name, layer, step.name, func(tell func(string)) (did bool, err error) {
+		err := d.LayerStep(layer, step.name, func(tell func(string)) (did bool, err error) {
 			waitsFor := ""
 			err = cluster.While(ctx, left(), func(ctx context.Context) (err error) {
 				did, err = step.do(ctx, func(seen string) {
@@ -121,7 +113,7 @@ func (d *destruction) leave(ctx context.Context, connection *kube.Client, there 
 	alive := slices.DeleteFunc(slices.Clone(there), func(layer layers.Layer) bool { return dead[layer.Name] })
 	if len(alive) > 0 {
 		err := cluster.While(ctx, left(), func(ctx context.Context) error {
-			return d.cluster.DestroyLayers(ctx, d.record, d.access, alive, interruptedFor)
+			return d.DestroyLayers(ctx, alive, interruptedFor)
 		})
 		if err != nil {
 			why = append(why, err)
@@ -136,7 +128,7 @@ func (d *destruction) release(ctx context.Context, inside []layers.Layer, why []
 	failures, notes := make([]error, len(inside)), make([]string, len(inside))
 	for i, layer := range inside {
 		wait.Go(func() {
-			failures[i] = d.record.LayerStep(d.cluster.Description.Name, layer.Name, "goes with its machines", func(tell func(string)) (bool, error) {
+			failures[i] = d.LayerStep(layer.Name, "goes with its machines", func(tell func(string)) (bool, error) {
 				released, err := d.states.Release(ctx, layer.Name, time.Now())
 				if len(released) > 0 {
 					tell(strings.Join(released, ", "))
