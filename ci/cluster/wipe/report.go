@@ -58,7 +58,7 @@ func newReport(described *description.Cluster, remove []hypervisor.VM, stay []hy
 }
 
 // lists looks up which volumes go with the machines, and which stay that have their ids.
-func (r *Report) lists(ctx context.Context, machines *hypervisor.Hypervisor) (err error) {
+func (r *Report) lists(ctx context.Context, machines proxmox) (err error) {
 	for i, vm := range r.condemned {
 		if r.Remove[i].Volumes, err = machines.Volumes(ctx, vm); err != nil {
 			return err

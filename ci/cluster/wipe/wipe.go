@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/hypervisor"
+	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
 )
@@ -73,7 +73,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 		}
 		defer found.close()
 		report = found.report
-		if err := wipe(ctx, cluster, record, found); err != nil {
+		if err := found.wipe(ctx, running{cluster, record, found.store, found.me}); err != nil {
 			return cluster.PlatformFailure(ctx, record, err)
 		}
 		return nil
@@ -84,10 +84,13 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*Repor
 // found is what a wipe acts on.
 type found struct {
 	report   *Report
-	machines *hypervisor.Hypervisor
-	states   state.Store
-	me       state.Identity
-	close    func()
+	machines proxmox
+	states   states
+	owner    string // whose the states are, typed by a person; "" for the cluster
+
+	store state.Store
+	me    state.Identity
+	close func()
 }
 
 // look opens Proxmox, and lists what would go.
@@ -96,63 +99,66 @@ func look(ctx context.Context, cluster *run.Cluster, options Options) (*found, e
 	if err != nil {
 		return nil, err
 	}
-	machines, states, me, err := cluster.Alone()
+	machines, store, me, err := cluster.Alone()
 	if err != nil {
 		verified()
 		return nil, err
 	}
-	close := func() {
+	f := &found{machines: machines, states: store, owner: cluster.Owner, store: store, me: me, close: func() {
 		machines.Close()
 		verified()
+	}}
+	if err := f.list(ctx, cluster.Description, options.Untagged); err != nil {
+		f.close()
+		return nil, err
 	}
+	return f, nil
+}
+
+// list makes the report of what would go.
+func (f *found) list(ctx context.Context, described *description.Cluster, untagged []int) error {
 	// A store that does not answer keeps no machine: wipe says then that the states are still there.
-	if err := states.Belongs(ctx, me, cluster.Owner); err != nil && !errors.As(err, new(*state.Unreachable)) {
-		close()
-		return nil, err
+	if err := f.states.Belongs(ctx, f.me, f.owner); err != nil && !errors.As(err, new(*state.Unreachable)) {
+		return err
 	}
-	remove, stay, err := machines.Condemned(ctx, options.Untagged)
-	report := newReport(cluster.Description, remove, stay)
-	if err == nil {
-		err = report.lists(ctx, machines)
-	}
+	remove, stay, err := f.machines.Condemned(ctx, untagged)
 	if err != nil {
-		close()
-		return nil, err
+		return err
 	}
-	return &found{report, machines, states, me, close}, nil
+	f.report = newReport(described, remove, stay)
+	return f.report.lists(ctx, f.machines)
 }
 
 // wipe removes the machines and takes the states away. A store of the states that does not answer keeps no machine.
-func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, found *found) error {
-	machines, store, report := found.machines, found.states, found.report
-	free, lockErr := cluster.TakeStates(ctx, store, found.me, record.Command, func(state.Lock) error { return nil })
+func (f *found) wipe(ctx context.Context, on session) error {
+	free, lockErr := on.LockStates(ctx)
 	if errors.As(lockErr, new(*state.Locked)) || errors.As(lockErr, new(*state.NotOurs)) {
 		return lockErr
 	}
 	if lockErr == nil {
 		defer func() { _ = free() }() // the next run from here frees it, too
 	}
-	if err := machines.MayRemove(ctx); err != nil {
+	if err := f.machines.MayRemove(ctx); err != nil {
 		return err
 	}
-	if err := removeAll(ctx, cluster, record, machines, report); err != nil {
+	if err := f.removeAll(ctx, on); err != nil {
 		return err
 	}
-	if err := left(ctx, machines, report); err != nil {
+	if err := f.left(ctx); err != nil {
 		return err
 	}
 	var disks []error
-	disks, report.Unseen = machines.NotRemoved(ctx, report.condemned, report.kept)
-	report.Done = true
+	disks, f.report.Unseen = f.machines.NotRemoved(ctx, f.report.condemned, f.report.kept)
+	f.report.Done = true
 	if lockErr != nil {
 		lockErr = fmt.Errorf("the machines are gone; the states are still there, since their store could not be locked, and the same call takes them away when it answers: %w", lockErr)
 		return errors.Join(append(disks, lockErr)...)
 	}
-	err := record.Step(cluster.Description.Name, "states", func(func(string)) (bool, error) {
-		emptied, err := store.Empty(ctx, time.Now())
-		report.States = emptied
-		if err == nil && cluster.Owner != "" {
-			err = store.Disown(ctx)
+	err := on.Step("states", func(func(string)) (bool, error) {
+		emptied, err := f.states.Empty(ctx, time.Now())
+		f.report.States = emptied
+		if err == nil && f.owner != "" {
+			err = f.states.Disown(ctx)
 		}
 		return len(emptied) > 0, err
 	})
@@ -160,9 +166,8 @@ func wipe(ctx context.Context, cluster *run.Cluster, record *run.Record, found *
 }
 
 // removeAll removes some machines at a time, and tells of all that could not be.
-func removeAll(ctx context.Context, cluster *run.Cluster, record *run.Record, machines *hypervisor.Hypervisor,
-	report *Report) error {
-	list := report.condemned
+func (f *found) removeAll(ctx context.Context, on session) error {
+	list := f.report.condemned
 	slots := make(chan struct{}, atOnce)
 	failures := make([]error, len(list))
 	var wait sync.WaitGroup
@@ -170,8 +175,8 @@ func removeAll(ctx context.Context, cluster *run.Cluster, record *run.Record, ma
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			failures[i] = record.Step(cluster.Description.Name, fmt.Sprintf("VM %d %s", vm.ID, vm.Name), func(tell func(string)) (bool, error) {
-				return machines.Remove(ctx, vm, report.Remove[i].Volumes, tell)
+			failures[i] = on.Step(fmt.Sprintf("VM %d %s", vm.ID, vm.Name), func(tell func(string)) (bool, error) {
+				return f.machines.Remove(ctx, vm, f.report.Remove[i].Volumes, tell)
 			})
 		})
 	}
@@ -180,8 +185,8 @@ func removeAll(ctx context.Context, cluster *run.Cluster, record *run.Record, ma
 }
 
 // left looks whether anything is still there.
-func left(ctx context.Context, machines *hypervisor.Hypervisor, report *Report) error {
-	remaining, _, err := machines.Condemned(ctx, nil)
+func (f *found) left(ctx context.Context) error {
+	remaining, _, err := f.machines.Condemned(ctx, nil)
 	if err != nil {
 		return err
 	}
