@@ -55,7 +55,7 @@ func (b blog) cached(export *exported, name string) dagger.WithContainerFunc {
 }
 
 // commit is what the later steps need to know of commit.json, which `castle-publish
-// export` writes.
+// export` prints.
 type commit struct {
 	SHA string `json:"sha"`
 	// Source is the remote, empty for one on the user's own machine.
@@ -114,25 +114,26 @@ func (b blog) export(ctx context.Context, dirty bool) (_ *exported, err error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := container.
+	out := container.
 		WithMountedDirectory("/source", b.source).
 		WithExec([]string{publishProgram, "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty),
-			"--hugo=" + b.asked.Version, "--hugo-from=" + b.asked.From, "--hugo-default=" + versionOf(hugo)}).
-		Directory(made).
-		Sync(ctx)
+			"--hugo=" + b.asked.Version, "--hugo-from=" + b.asked.From, "--hugo-default=" + versionOf(hugo)})
+	text, err := out.Stdout(ctx)
 	if err != nil {
 		return nil, err
 	}
-	export := &exported{file: out.File("commit.json"), folder: out}
-	text, err := export.file.Contents(ctx)
-	if err != nil {
-		return nil, err
-	}
+	export := &exported{file: fileOf("commit.json", text), folder: out.Directory(made)}
 	err = json.Unmarshal([]byte(text), &export.commit)
 	if export.Hugo.Version == b.asked.Version {
 		export.Hugo.Digest = b.asked.Digest
 	}
 	return export, err
+}
+
+// fileOf is a file with a text. Steps that get it are cached as long as the text is the same, whatever else was made with it;
+// a file out of a large folder would also cost the engine a checksum.
+func fileOf(name, text string) *dagger.File {
+	return dag.Directory().WithNewFile(name, text).File(name)
 }
 
 // checkHeaders asks castle about headers that are spelt in any but the usual
@@ -167,6 +168,10 @@ func (b blog) reachable(ctx context.Context, export *exported, access gitAccess)
 	return err
 }
 
+// besideAfter is how long a build may take before anything is run beside it. One of which all steps are cached is over by
+// then, and would only share its processors with a container that nobody waits for.
+const besideAfter = 300 * time.Millisecond
+
 // whole takes a clean commit all the way to its image. What runs beside the
 // build ends it where it fails, and is not waited for where the build was
 // faster, as when nothing changed: export.besideDone says whether it was done.
@@ -178,6 +183,11 @@ func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (export
 	beside, stop := context.WithCancel(building)
 	if b.beside != nil {
 		both.Go(func() error {
+			select {
+			case <-beside.Done():
+				return building.Err()
+			case <-time.After(besideAfter):
+			}
 			err := b.beside(beside, export)
 			if beside.Err() != nil {
 				return building.Err()
@@ -199,17 +209,16 @@ func (b blog) whole(ctx context.Context, at *settings, access gitAccess) (export
 		if err != nil {
 			return err
 		}
-		built.warnings = site.warnings
+		built.site = site
 		return nil
 	})
 	err = both.Wait()
 	return export, built, err
 }
 
-// builtSite is what Hugo built, and what castle warns of, for the report.
+// builtSite is what Hugo built. made holds the same, and warnings.json with what castle warns of, for the report.
 type builtSite struct {
-	public   *dagger.Directory
-	warnings *dagger.File
+	public, made *dagger.Directory
 }
 
 // hugo builds the site. Modules, processed images and fetched resources are
@@ -253,7 +262,7 @@ func (b blog) build(ctx context.Context, export *exported, caches dagger.WithCon
 	if err != nil {
 		return nil, err
 	}
-	return &builtSite{public: out.Directory("public"), warnings: out.File("warnings.json")}, nil
+	return &builtSite{public: out.Directory("public"), made: out}, nil
 }
 
 // nodeModules is a folder with the npm packages that the site's lock file pins,
@@ -275,13 +284,16 @@ type serving struct {
 	platforms []dagger.Platform
 }
 
-// assembled is an OCI layout, one image or an index over several platforms, and
-// the reports of the headers that it sends and of what the build warned of.
+// assembled is an image: made holds its OCI layout, one image or an index over
+// several platforms, in the folder image, and in headers.json which headers it
+// sends. Whoever needs both mounts it whole: each part that is taken out of it
+// would cost the engine a checksum.
 type assembled struct {
-	layout   *dagger.Directory
-	headers  *dagger.File
-	warnings *dagger.File
+	made *dagger.Directory
+	site *builtSite // that it is made of, where it is on its way to a registry
 }
+
+func (a *assembled) layout() *dagger.Directory { return a.made.Directory("image") }
 
 // image puts the built site on top of nginx.
 func (b blog) image(ctx context.Context, export *exported, public *dagger.Directory, as serving) (_ *assembled, err error) {
@@ -330,7 +342,7 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 	if err != nil {
 		return nil, err
 	}
-	return &assembled{layout: out.Directory("image"), headers: out.File("headers.json")}, nil
+	return &assembled{made: out}, nil
 }
 
 // timer takes down how long each step took, for the report.

@@ -298,7 +298,7 @@ func (c blogCheck) browse(ctx context.Context, offline bool) (*dagger.Container,
 	if err != nil {
 		return nil, nil, plain(err)
 	}
-	site, err := c.site.Castle.serveLayout(built.layout, port)
+	site, err := c.site.Castle.serveLayout(built.layout(), port)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -379,7 +379,7 @@ func (s *Site) Publish(
 	if err != nil {
 		return "", err
 	}
-	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/image", "--headers-report=/headers.json", "--warnings=/warnings.json", "--tag-prefix=" + g.TagPrefix,
+	command := slices.Concat([]string{"publish", "--commit=/commit.json", "--layout=/assembled/image", "--headers-report=/assembled/headers.json", "--warnings=/built/warnings.json", "--tag-prefix=" + g.TagPrefix,
 		fmt.Sprintf("--rebuild=%t", rebuild), fmt.Sprintf("--gitops-checked=%t", export.besideDone)},
 		b.timer.all(), g.flags(), signed.flags())
 	registry := s.registry(g.settings)
@@ -387,9 +387,8 @@ func (s *Site) Publish(
 	return s.onManifest(ctx, g, command, &r, registry, commit, format, func(container *dagger.Container) *dagger.Container {
 		return container.
 			WithMountedFile("/commit.json", export.file).
-			WithMountedFile("/headers.json", built.headers).
-			WithMountedFile("/warnings.json", built.warnings).
-			WithMountedDirectory("/image", built.layout).
+			WithMountedDirectory("/built", built.site.made).
+			WithMountedDirectory("/assembled", built.made).
 			With(signed.attach(export))
 	})
 }

@@ -70,7 +70,7 @@ func (m *Castle) PreviewBlog(
 		return nil, plain(err)
 	}
 	sayPorts(ctx, port, baseUrl)
-	return m.serveLayout(built.layout, port)
+	return m.serveLayout(built.layout(), port)
 }
 
 // sayPorts shows which port to map, as a step of its own: Dagger accepts any

@@ -239,10 +239,22 @@ func (s *Site) settings(ctx context.Context, need string, cluster ...string) (*s
 	if err != nil {
 		return nil, err
 	}
-	file := dag.Directory().WithDirectory("/", s.Source, dagger.DirectoryWithDirectoryOpts{Include: []string{settingsFile}})
+	// By its text: of a source in which anything else changed, its folder would be another one, and the step run again.
+	folder := dag.Directory()
+	there, err := s.Source.Exists(ctx, settingsFile)
+	if err != nil {
+		return nil, err
+	}
+	if there {
+		text, err := s.Source.File(settingsFile).Contents(ctx)
+		if err != nil {
+			return nil, err
+		}
+		folder = folder.WithNewFile(settingsFile, text)
+	}
 	args := append([]string{publishProgram, "settings", "--folder=/repository", "--for=" + need}, s.Given...)
 	text, err := container.
-		WithMountedDirectory("/repository", file).
+		WithMountedDirectory("/repository", folder).
 		WithExec(append(args, cluster...)).
 		Stdout(ctx)
 	if err != nil {

@@ -47,7 +47,7 @@ func newExportCommand() *cobra.Command {
 	var dirty bool
 	command := &cobra.Command{
 		Use:   "export",
-		Short: "Refuse a working tree that is not clean; write commit.json and the committed site, made to build alike",
+		Short: "Refuse a working tree that is not clean; write and print commit.json, and write the committed site, made to build alike",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			export := export
@@ -101,7 +101,11 @@ func newExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(out, "commit.json"), data, 0o644)
+			if err := os.WriteFile(filepath.Join(out, "commit.json"), data, 0o644); err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(data)
+			return err
 		},
 	}
 	flags := command.Flags()
