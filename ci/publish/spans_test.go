@@ -34,7 +34,7 @@ func hook(t *testing.T, w *publishtest.World, script string) {
 }
 
 // again is the step by which a person learns of a repetition; which blob it is of is not always the same.
-var again = regexp.MustCompile(`^ +(.*) failed at attempt 1: (.*); trying again in \S+, giving up at \S+ UTC \(in \d+m0s\): ok\n$`)
+var again = regexp.MustCompile(`^ +(.*) failed at attempt 1: (.*); trying again in \S+, giving up at \S+ UTC \(in [0-9ms]+\): ok\n$`)
 
 var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/base/retrying"
+	"tazlab.net/castle/ci/base/retry"
 )
 
 func TestOnlyMoodsOfProxmoxPass(t *testing.T) {
@@ -40,7 +40,7 @@ func TestWhatPassesIsOutlastedAndTheErrorIsThatOfTheLastTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
 			var said strings.Builder
-			err := Patience{Tries: 3}.Outlast(retrying.To(t.Context(), &said), Passes, func() error {
+			err := Patience{Tries: 3}.Outlast(retry.To(t.Context(), &said), Passes, func() error {
 				tries++
 				return c.errs[tries-1]
 			})

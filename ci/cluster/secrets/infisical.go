@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/go-resty/resty/v2"
 	authapi "github.com/infisical/go-sdk/packages/api/auth"
 	foldersapi "github.com/infisical/go-sdk/packages/api/folders"
@@ -23,7 +22,7 @@ import (
 
 	"tazlab.net/castle/ci/base/bounded"
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/base/retryafter"
+	"tazlab.net/castle/ci/base/retry"
 	"tazlab.net/castle/ci/cluster/description"
 )
 
@@ -89,7 +88,6 @@ type session struct {
 	place
 	*login
 	pace      pace
-	notify    func(string)
 	transport http.RoundTripper
 }
 
@@ -111,12 +109,8 @@ func (s *session) in(path string) *session {
 
 // newSession is one of the identity whose client id and secret are called so among the values.
 func newSession(at place, values map[string]string, id, secret string, in Inputs) *session {
-	notify := in.Notify
-	if notify == nil {
-		notify = func(string) {}
-	}
 	return &session{
-		place: at, login: &login{clientID: values[id], clientSecret: values[secret], name: id}, pace: paceOf(in), notify: notify,
+		place: at, login: &login{clientID: values[id], clientSecret: values[secret], name: id}, pace: paceOf(in),
 		transport: bounded.Transport{Next: http.DefaultTransport.(*http.Transport).Clone(), Limit: longestAnswer}, // takes proxies from the environment
 	}
 }
@@ -354,7 +348,6 @@ func (s *session) authenticated(ctx context.Context, to operation, request func(
 		if renewed || !errors.As(err, &refused) || !refused.tokenRefused() {
 			return err
 		}
-		s.notify(fmt.Sprintf("%s: the access token is no longer taken, logging in again", s.place))
 		s.forget(token)
 	}
 }
@@ -391,11 +384,11 @@ var errNotInfisical = errors.New("the answer is not one of Infisical's: check se
 // try runs a request until it succeeds, cannot succeed, or the deadline is over.
 func (s *session) try(ctx context.Context, to operation, token string, request func(*resty.Client) error) error {
 	started := time.Now()
-	waits := backoff.NewExponentialBackOff()
-	waits.InitialInterval, waits.MaxInterval = s.pace.first, s.pace.most
 	var last *InfisicalError
 	tries := 0
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	policy := retry.Policy{Doing: s.place.String(), Pauses: retry.Growing(s.pace.first, s.pace.most), Tries: s.pace.tries, For: s.pace.deadline,
+		Seen: func(error) string { return last.what() }}
+	err := policy.Do(ctx, func() error {
 		tries++
 		once := &attempt{next: s.transport}
 		var err error
@@ -406,24 +399,21 @@ func (s *session) try(ctx context.Context, to operation, token string, request f
 			err = request(once.client(s.url, token))
 		}
 		if err == nil {
-			return struct{}{}, nil
+			return nil
 		}
 		failed := once.failure(ctx, err)
 		if last == nil || ctx.Err() == nil {
 			last = failed // the end of the deadline says less than what was seen before it
 		}
 		last.Place, last.identity, last.operation, last.Message = s.String(), s.name, to, redact.Text(last.Message)
-		if !failed.helps() {
-			return struct{}{}, backoff.Permanent(failed)
+		switch {
+		case !failed.helps():
+			return retry.Permanent(failed)
+		case failed.RetryAfter > 0:
+			return retry.After(failed, failed.RetryAfter)
 		}
-		if failed.RetryAfter > 0 {
-			return struct{}{}, errors.Join(failed, &backoff.RetryAfterError{Duration: failed.RetryAfter})
-		}
-		return struct{}{}, failed
-	}, backoff.WithBackOff(waits), backoff.WithMaxTries(s.pace.tries), backoff.WithMaxElapsedTime(s.pace.deadline),
-		backoff.WithNotify(func(_ error, wait time.Duration) {
-			s.notify(fmt.Sprintf("%s: %s, trying again in %s", s.place, last.what(), wait.Round(100*time.Millisecond)))
-		}))
+		return failed
+	})
 	if err == nil {
 		return nil
 	}
@@ -474,7 +464,7 @@ func (a *attempt) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body = &watched{response.Body, a}
 		return response, nil
 	}
-	a.wait, _ = retryafter.Parse(response.Header.Get("Retry-After"), time.Now())
+	a.wait, _ = retry.ParseAfter(response.Header.Get("Retry-After"), time.Now())
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	response.Body.Close()
 	if err != nil {

@@ -23,8 +23,7 @@ type Inputs struct {
 	AgeKey string // text of the age key: lines of AGE-SECRET-KEY-1…, comments allowed
 	Create bool   // the cluster is to be made, which takes the identities that go into it as well
 
-	Notify   func(message string) // told before each wait for Infisical to recover; nil is silence
-	Deadline time.Duration        // for one operation with Infisical, its retries included; 0 is 2 minutes
+	Deadline time.Duration // for one operation with Infisical, its retries included; 0 is 2 minutes
 
 	pace *pace
 }

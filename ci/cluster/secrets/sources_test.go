@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/base/retry"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
@@ -42,7 +43,7 @@ type world struct {
 	mu    sync.Mutex
 	door  func(w http.ResponseWriter, r *http.Request) bool // true: it answered
 	calls []string                                          // method and path of each request
-	said  []string                                          // notifications
+	said  strings.Builder                                   // of retries
 }
 
 // canary is a value that is found wherever it leaks to.
@@ -67,11 +68,6 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 		remote: map[string]string{GitOpsUsername: "git", GitOpsToken: canary(t), FluxAgeKey: sopstest.NewKey(t).String()},
 	}
 	w.in = Inputs{Folder: t.TempDir(), AgeKey: "# a comment\n" + key.String() + "\n",
-		Notify: func(message string) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.said = append(w.said, message)
-		},
 		pace: &pace{attempt: 2 * time.Second, first: 5 * time.Millisecond, most: 20 * time.Millisecond, tries: 4, deadline: 10 * time.Second}}
 	w.cluster = &description.Cluster{Name: "blue", Platform: description.PlatformProxmox, Secrets: description.Secrets{SOPS: []string{"secrets.sops.yaml"},
 		Infisical: description.Infisical{Project: testProject, Slug: "garage", Environment: "prod", Path: testPath}.Complete()}}
@@ -164,10 +160,17 @@ func (w *world) asked(text string) int {
 	return count
 }
 
+// Write takes what is said of retries.
+func (w *world) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said.Write(line)
+}
+
 func (w *world) notified() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Join(w.said, "\n")
+	return w.said.String()
 }
 
 func (w *world) file() string { return filepath.Join(w.in.Folder, "secrets.sops.yaml") }
@@ -180,7 +183,7 @@ func (w *world) encrypt(recipient string) {
 
 func (w *world) resolve() (*Values, error) {
 	w.t.Helper()
-	return Resolve(w.t.Context(), w.cluster, w.in)
+	return Resolve(retry.To(w.t.Context(), w), w.cluster, w.in)
 }
 
 // resolved is resolve that must succeed.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/base/retrying"
+	"tazlab.net/castle/ci/base/retry"
 	"tazlab.net/castle/ci/base/version"
 )
 
@@ -51,7 +51,7 @@ func Main(root *cobra.Command, around ...func(context.Context) (context.Context,
 func execute(ctx context.Context, root *cobra.Command, out, errOut io.Writer) int {
 	root.SetOut(redact.Writer(out))
 	root.SetErr(redact.Writer(errOut))
-	err := root.ExecuteContext(retrying.To(ctx, root.ErrOrStderr()))
+	err := root.ExecuteContext(retry.To(ctx, root.ErrOrStderr()))
 	if err == nil {
 		return 0
 	}

@@ -14,7 +14,7 @@ import (
 
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/base/retrying"
+	"tazlab.net/castle/ci/base/retry"
 	"tazlab.net/castle/ci/base/tracing"
 	"tazlab.net/castle/ci/publish/manifest"
 )
@@ -196,8 +196,9 @@ type updater struct {
 // run tries until nobody else pushes in between.
 func (u *updater) run(ctx context.Context) (UpdateResult, error) {
 	pauses := &pauses{}
-	until := time.Now().Add(u.request.Patience)
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	policy := retry.Policy{Doing: "the push to branch " + u.target, Pauses: pauses, For: u.request.Patience,
+		Seen: func(error) string { return "somebody else was faster" }}
+	err := policy.Do(ctx, func() error {
 		u.result.Attempts++
 		start := time.Now()
 		attempt, span := tracing.Begin(ctx, fmt.Sprintf("attempt %d", u.result.Attempts))
@@ -205,15 +206,10 @@ func (u *updater) run(ctx context.Context) (UpdateResult, error) {
 		tracing.End(span, err)
 		pauses.attempt = time.Since(start)
 		if err != nil && !errors.Is(err, git.ErrNonFastForward) {
-			err = backoff.Permanent(err)
+			return retry.Permanent(err)
 		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(u.request.Patience),
-		backoff.WithNotify(func(_ error, pause time.Duration) {
-			retrying.Say(ctx, retrying.Notice{
-				Doing: "the push to branch " + u.target, Attempts: u.result.Attempts, Seen: "somebody else was faster", Pause: pause, Until: until,
-			})
-		}))
+		return err
+	})
 
 	err = u.fail("push", err) // where the context ended while waiting
 	var failure *Error

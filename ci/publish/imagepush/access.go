@@ -39,7 +39,6 @@ type Access struct {
 	Tries     int               // attempts at each step; 0: as many as RetryFor has time for
 	RetryFor  time.Duration     // no attempt at a step begins so long after its first failure; 0: 4 minutes
 
-	Log func(line string) // progress for a person; nil: none; never called twice at once
 }
 
 // Briefly is an access for a dry run: it pushes nothing that a wait could save, so it tells soon that a registry does not answer.
@@ -100,16 +99,6 @@ func (a Access) open(repository name.Repository) (*session, error) {
 	}
 	s.pusher, err = remote.NewPusher(options...)
 	return s, err
-}
-
-func (s *session) log(format string, args ...any) {
-	if s.Log == nil {
-		return
-	}
-	line := s.redactor.Redact(fmt.Sprintf(format, args...))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Log(line)
 }
 
 // parse reads a reference as `docker pull` does: "tazzo/tazlab.net:x" is on Docker Hub.

@@ -31,7 +31,6 @@ type world struct {
 	mu       sync.Mutex
 	requests []string                                                   // "PUT /v2/…"
 	before   func(w http.ResponseWriter, r *http.Request) (served bool) // may be set by a test
-	lines    []string                                                   // of the log
 }
 
 func newWorld(t *testing.T, faults ...registrytest.Fault) *world {
@@ -64,11 +63,6 @@ func (w *world) host() string { return strings.TrimPrefix(w.url, "http://") }
 func (w *world) access() Access {
 	return Access{
 		Username: username, Password: password, Pause: time.Millisecond, Timeout: 20 * time.Second,
-		Log: func(line string) { // of a push within a push, too
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.lines = append(w.lines, line)
-		},
 	}
 }
 

@@ -121,9 +121,7 @@ func (s *session) under(ctx context.Context, tag name.Tag, artifact ocilayout.Ar
 	switch {
 	case result.AlreadyThere:
 		result.Digest = have.String()
-		s.log("%s is there already with the digest %s", result.Reference, have)
 	case o.compareOnly:
-		s.log("%s is not there yet", result.Reference)
 	default:
 		if o.Before != nil {
 			if err := o.Before(ctx); err != nil {
@@ -170,7 +168,6 @@ func (s *session) publish(ctx context.Context, tag name.Tag, artifact ocilayout.
 		return err
 	}
 	result.Digest = confirmed.String()
-	s.log("%s has the digest %s", tag.Name(), confirmed)
 	return nil
 }
 
@@ -203,7 +200,6 @@ func (s *session) upload(ctx context.Context, blobs []v1.Layer) (count int, byte
 			}
 			if watched.read.Load() {
 				sent[i] = size
-				s.log("%s sent, %.1f MB", digest, float64(size)/1e6)
 			}
 			return nil
 		})

@@ -14,12 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"tazlab.net/castle/ci/base/retrying"
+	"tazlab.net/castle/ci/base/retry"
 	"tazlab.net/castle/ci/base/tracing"
 )
 
@@ -39,19 +38,18 @@ func (s *session) retry(ctx context.Context, doing string, size int64, step func
 	attempts := 0
 	var last error
 	var began time.Time // of the trouble: the first failure
-	until := func() time.Time { return began.Add(s.RetryFor) }
 	ctx, span := tracing.Begin(ctx, doing)
-	once := func() (struct{}, error) {
+	once := func() error {
 		attempts++
 		most := s.Attempt
 		if !began.IsZero() {
-			most = min(most, max(time.Until(until()), time.Second))
+			most = min(most, max(time.Until(began.Add(s.RetryFor)), time.Second))
 		}
 		attempt, cancel := context.WithTimeout(ctx, most+time.Duration(size/slowestLine)*time.Second)
 		defer cancel()
 		err := step(attempt)
 		if err == nil {
-			return struct{}{}, nil
+			return nil
 		}
 		if last == nil || ctx.Err() == nil { // an attempt that the deadline cut short says less than the one before it
 			last = err
@@ -59,21 +57,15 @@ func (s *session) retry(ctx context.Context, doing string, size int64, step func
 		if began.IsZero() {
 			began = time.Now()
 		}
-		judged := s.judge(err, doing)
-		if throttled, asked := errors.AsType[*throttledError](err); asked && time.Until(until()) < throttled.after {
-			judged = backoff.Permanent(judged)
-		}
-		return struct{}{}, judged
+		return s.judge(err, doing)
 	}
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.Multiplier, pauses.MaxInterval = s.Pause, 2, longestPause
-	_, err := backoff.Retry(ctx, once, backoff.WithBackOff(&ending{pauses, until}), backoff.WithMaxTries(uint(s.Tries)), backoff.WithMaxElapsedTime(0),
-		backoff.WithNotify(func(err error, pause time.Duration) {
-			span.AddEvent("again", trace.WithAttributes(attribute.String("castle.seen", s.detail(err))))
-			notice := retrying.Notice{Doing: doing, Attempts: attempts, Seen: s.detail(err), Pause: pause, Until: until()}
-			s.log("%s", notice)
-			retrying.Say(ctx, notice)
-		}))
+	pauses := retry.Growing(s.Pause, longestPause)
+	pauses.Multiplier = 2
+	err := retry.Policy{Doing: doing, Pauses: pauses, Tries: uint(s.Tries), For: s.RetryFor, Seen: func(err error) string {
+		seen := s.detail(err)
+		span.AddEvent("again", trace.WithAttributes(attribute.String("castle.seen", seen)))
+		return seen
+	}}.Do(ctx, once)
 	s.mu.Lock()
 	s.attempts = max(s.attempts, attempts)
 	s.mu.Unlock()
@@ -90,21 +82,6 @@ func (s *session) retry(ctx context.Context, doing string, size int64, step func
 	return err
 }
 
-// ending are pauses until a time.
-type ending struct {
-	backoff.BackOff
-	until func() time.Time
-}
-
-// NextBackOff is the next pause, none where it would last too long.
-func (e *ending) NextBackOff() time.Duration {
-	pause := e.BackOff.NextBackOff()
-	if time.Until(e.until()) < pause {
-		return backoff.Stop
-	}
-	return pause
-}
-
 // final turns what judge said of the last attempt's error into what the caller gets.
 func (s *session) final(ctx context.Context, judged, last error, doing string, attempts int, took time.Duration) error {
 	switch {
@@ -112,10 +89,6 @@ func (s *session) final(ctx context.Context, judged, last error, doing string, a
 		return context.Cause(ctx) // another step failed, or the caller gave up
 	case ctx.Err() != nil || isRepeatable(judged):
 		return &UnavailableError{s.repository.RegistryStr(), doing, attempts, s.detail(last), took}
-	}
-	var permanent *backoff.PermanentError
-	if errors.As(judged, &permanent) {
-		return permanent.Err
 	}
 	return judged
 }
@@ -134,14 +107,14 @@ func isRepeatable(err error) bool {
 func (s *session) judge(err error, doing string) error {
 	registry := s.repository.RegistryStr()
 	refused := func(status int, detail string) error {
-		return backoff.Permanent(&RefusedError{registry, doing, status, detail})
+		return retry.Permanent(&RefusedError{registry, doing, status, detail})
 	}
 	var missing *NotFoundError
 	var throttled *throttledError
 	var answer *transport.Error
 	switch {
 	case errors.As(err, &missing):
-		return backoff.Permanent(missing)
+		return retry.Permanent(missing)
 	case errors.As(err, &throttled):
 		if throttled.after > longestAfter {
 			return refused(throttled.status, fmt.Sprintf("%s; it asks to come back in %s", s.detail(err), throttled.after))
@@ -151,7 +124,7 @@ func (s *session) judge(err error, doing string) error {
 		switch status := answer.StatusCode; {
 		case status == http.StatusUnauthorized || status == http.StatusForbidden:
 			anonymous := s.Username == "" && s.Password == ""
-			return backoff.Permanent(&AuthError{registry, s.repository.RepositoryStr(), status, anonymous, s.detail(err)})
+			return retry.Permanent(&AuthError{registry, s.repository.RepositoryStr(), status, anonymous, s.detail(err)})
 		case passingStatus[status] || lostUpload(answer):
 			return repeatable{err}
 		default:

@@ -7,7 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"tazlab.net/castle/ci/base/retryafter"
+	"tazlab.net/castle/ci/base/retry"
 )
 
 // throttle turns an answer that says when to come back into an error that carries the time. The library's own error for
@@ -19,7 +19,7 @@ func (t *throttle) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return resp, err
 	}
-	after, ok := retryafter.Parse(resp.Header.Get("Retry-After"), time.Now())
+	after, ok := retry.ParseAfter(resp.Header.Get("Retry-After"), time.Now())
 	if !ok {
 		return resp, nil
 	}

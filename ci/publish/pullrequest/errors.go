@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/google/go-github/v74/github"
 
-	"tazlab.net/castle/ci/base/retryafter"
-	"tazlab.net/castle/ci/base/retrying"
+	"tazlab.net/castle/ci/base/retry"
 )
 
 // Kinds of failure. Use errors.Is.
@@ -40,36 +38,30 @@ const patience = 3 * time.Minute
 
 // ask makes a request again while GitHub is busy or broken, for as long as there is time.
 func ask[T any](ctx context.Context, r *Repository, doing string, request func(context.Context) (T, *github.Response, error)) (T, error) {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 500*time.Millisecond, 10*time.Second
-	attempts, deadline := 0, time.Now().Add(patience)
-	if until, ok := ctx.Deadline(); ok && until.Before(deadline) {
-		deadline = until
-	}
-	answer, err := backoff.Retry(ctx, func() (T, error) {
-		answer, response, err := request(ctx)
-		if err == nil {
-			return answer, nil
+	policy := retry.Policy{Doing: doing, Pauses: retry.Growing(500*time.Millisecond, 10*time.Second), For: patience,
+		Seen: func(err error) string { return r.secrets.Redact(err.Error()) }}
+	var answer T
+	err := policy.Do(ctx, func() error {
+		var response *github.Response
+		var err error
+		if answer, response, err = request(ctx); err == nil {
+			return nil
 		}
 		var raw *http.Response
 		if response != nil {
 			raw = response.Response
 		}
 		if wait, asked := pause(raw, time.Now()); asked {
-			if time.Until(deadline) < wait {
-				return answer, backoff.Permanent(fmt.Errorf("%w of %s, longer than this call may take: run it again then", ErrRateLimited, wait.Round(time.Second)))
-			}
-			return answer, errors.Join(&backoff.RetryAfterError{Duration: wait}, fmt.Errorf("%w of %s", ErrRateLimited, wait.Round(time.Second)))
+			return retry.After(fmt.Errorf("%w of %s", ErrRateLimited, wait.Round(time.Second)), wait)
 		}
 		if raw != nil && raw.StatusCode < http.StatusInternalServerError {
-			return answer, backoff.Permanent(r.explain(raw.StatusCode, err))
+			return retry.Permanent(r.explain(raw.StatusCode, err))
 		}
-		return answer, err
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(patience),
-		backoff.WithNotify(func(err error, wait time.Duration) {
-			attempts++
-			retrying.Say(ctx, retrying.Notice{Doing: doing, Attempts: attempts, Seen: r.secrets.Redact(err.Error()), Pause: wait, Until: deadline})
-		}))
+		return err
+	})
+	if errors.Is(err, ErrRateLimited) {
+		err = fmt.Errorf("%w, longer than this call may take: run it again then", err)
+	}
 	if err != nil {
 		return answer, r.failed(doing, err)
 	}
@@ -83,7 +75,7 @@ func pause(response *http.Response, now time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	limited := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusForbidden
-	if wait, ok := retryafter.Parse(response.Header.Get("Retry-After"), now); ok && (limited || response.StatusCode == http.StatusServiceUnavailable) {
+	if wait, ok := retry.ParseAfter(response.Header.Get("Retry-After"), now); ok && (limited || response.StatusCode == http.StatusServiceUnavailable) {
 		return wait, true
 	}
 	if !limited {

@@ -1,6 +1,4 @@
-// Package retrying tells the person who waits that something failed and is tried again: as a line, and as a step of the trace
-// that lasts as long as the pause.
-package retrying
+package retry
 
 import (
 	"context"
@@ -16,14 +14,19 @@ import (
 type Notice struct {
 	Doing    string // "push to branch main"
 	Attempts int    // so far
+	Most     uint   // attempts, where their number ends it and no time does
 	Seen     string // what failed, without secrets
 	Pause    time.Duration
-	Until    time.Time // no attempt begins after it
+	Until    time.Time // no attempt begins after it, where it is not zero
 }
 
 func (n Notice) String() string {
-	return fmt.Sprintf("%s failed at attempt %d: %s; trying again in %s, giving up at %s (in %s)", n.Doing, n.Attempts, line(n.Seen),
-		n.Pause.Round(10*time.Millisecond), n.Until.UTC().Format("15:04:05 UTC"), time.Until(n.Until).Round(time.Second))
+	end := fmt.Sprintf("after attempt %d", n.Most)
+	if !n.Until.IsZero() {
+		end = fmt.Sprintf("at %s (in %s)", n.Until.UTC().Format("15:04:05 UTC"), time.Until(n.Until).Round(time.Second))
+	}
+	return fmt.Sprintf("%s failed at attempt %d: %s; trying again in %s, giving up %s", n.Doing, n.Attempts, line(n.Seen),
+		n.Pause.Round(10*time.Millisecond), end)
 }
 
 // line is a text as one line: a tool may have said a page.
@@ -40,8 +43,8 @@ type key struct{}
 // To has notices written to a writer, a line each. Without one they are only in the trace.
 func To(ctx context.Context, to io.Writer) context.Context { return context.WithValue(ctx, key{}, to) }
 
-// Say tells of a failure, before the pause.
-func Say(ctx context.Context, n Notice) {
+// say tells of a failure, before the pause.
+func say(ctx context.Context, n Notice) {
 	text := n.String()
 	if to, ok := ctx.Value(key{}).(io.Writer); ok {
 		fmt.Fprintln(to, text)

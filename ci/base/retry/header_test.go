@@ -1,4 +1,4 @@
-package retryafter
+package retry
 
 import (
 	"net/http"
@@ -22,7 +22,7 @@ func TestBothFormsOfTheHeaderAreRead(t *testing.T) {
 		"1.5":  {0, false},
 		"soon": {0, false},
 	} {
-		if wait, ok := Parse(header, now); wait != want.wait || ok != want.ok {
+		if wait, ok := ParseAfter(header, now); wait != want.wait || ok != want.ok {
 			t.Errorf("%q: %s %v, want %s %v", header, wait, ok, want.wait, want.ok)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package retryafter reads when a server that is busy wants to be asked again.
-package retryafter
+package retry
 
 import (
 	"net/http"
@@ -7,9 +6,9 @@ import (
 	"time"
 )
 
-// Parse reads the value of a Retry-After header, which is a number of seconds or a date (RFC 9110, section 10.2.3), as the
+// ParseAfter reads the value of a Retry-After header, which is a number of seconds or a date (RFC 9110, section 10.2.3), as the
 // time to wait from now on: 0 for a date that is over. It is not ok where the header is missing or makes no sense.
-func Parse(header string, now time.Time) (wait time.Duration, ok bool) {
+func ParseAfter(header string, now time.Time) (wait time.Duration, ok bool) {
 	if seconds, err := strconv.Atoi(header); err == nil {
 		if seconds < 0 {
 			return 0, false
