@@ -111,10 +111,10 @@ drill-talos: castle ## What machines that run Talos do, on real nodes, by the te
 HUGO ?= 0.148.1
 
 .PHONY: test-hugo
-test-hugo: castle ## Build sites with another version of Hugo than castle's, HUGO=0.148.1, which is built where nothing can be pulled
+test-hugo: castle ## Build sites with another version of Hugo than castle's, HUGO=0.148.1 or the oldest, 0.110.0, which is built where nothing can be pulled
 	@variables=$$($(castle) setup --hugo=$(HUGO) --cache=$(cache)); eval "$$variables"; \
 	CASTLE=$(castle) CASTLE_CACHE=$(cache) CASTLE_OTHER_HUGO=$(HUGO) CASTLE_E2E=1 \
-	go test -count=1 -timeout 30m -v -run TestASiteIsBuiltWithTheHugoThatItNames ./ci/test/e2e
+	go test -count=1 -timeout 30m -v -run 'TestASiteIsBuiltWithTheHugoThatItNames|TestTheOldestHugo' ./ci/test/e2e ./ci/publish/site/sitesettle
 
 .PHONY: publishers
 publishers: ## Publish N=200 images at once into one GitOps repository; each has to get its commit

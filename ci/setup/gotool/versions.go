@@ -26,6 +26,8 @@ type pin struct {
 	Go       string `yaml:"go"`
 	Sum      string `yaml:"sum"`
 	GoModSum string `yaml:"goModSum"`
+	// Without are names of the recipe's Files that this version does not have.
+	Without []string `yaml:"without"`
 }
 
 // At is the name of a recipe in another version than its own, such as hugo@v0.148.1.
@@ -46,6 +48,7 @@ func (r Recipe) inVersion(version string) (Recipe, error) {
 			r.Name, version, strings.Join(append([]string{r.Version}, others...), ", "))
 	}
 	r.Version, r.Go, r.pin = version, pinned.Go, &pinned
+	maps.DeleteFunc(r.Files, func(name, _ string) bool { return slices.Contains(pinned.Without, name) })
 	sum := sha256.Sum256([]byte(strings.Join([]string{r.digest, version, pinned.Go, pinned.Sum, pinned.GoModSum}, "\n")))
 	r.digest = hex.EncodeToString(sum[:])[:16]
 	return r, nil

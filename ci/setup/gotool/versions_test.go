@@ -30,12 +30,16 @@ func TestAnotherVersionOfARecipeLoads(t *testing.T) {
 	if strings.HasSuffix(builder.Dir(other), own.digest) {
 		t.Error("with other sums, nothing would be built anew")
 	}
+	old, err := Load(At("hugo", "v0.110.0"))
+	if err != nil || len(old.Files) != 0 || own.Files["entrypoint.sh"] == "" {
+		t.Errorf("a file that the old version lacks is kept: %v, %v", old.Files, err)
+	}
 	same, err := Load(At("hugo", own.Version))
 	if err != nil || builder.Dir(same) != builder.Dir(own) {
 		t.Errorf("the recipe's own version is another tool: %+v, %v", same, err)
 	}
 	for name, want := range map[string]string{
-		"hugo@v0.1.2": "no sums of hugo v0.1.2: there are those of " + own.Version + ", v0.148.1; versions.yaml",
+		"hugo@v0.1.2": "no sums of hugo v0.1.2: there are those of " + own.Version + ", v0.110.0, v0.148.1; versions.yaml",
 		"etcd@v1.2.3": "no sums of etcd v1.2.3",
 		"none@v1.2.3": `no recipe for "none"`,
 	} {

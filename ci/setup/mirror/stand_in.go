@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,12 +199,16 @@ func hugoContent(ctx context.Context, b *builder, image images.Image) (content, 
 		return content{}, fmt.Errorf("the program built is hugo %s, but images.yaml wants %s: bring the recipe of the tool and images.yaml to one version",
 			version, image.Tag)
 	}
-	entry := filepath.Join(filepath.Dir(binary), "entrypoint.sh")
 	sum, err := fileSum(binary)
 	if err != nil {
 		return content{}, err
 	}
+	entry := filepath.Join(filepath.Dir(binary), "entrypoint.sh")
+	addEntry := func(layer layerWriter) error { return layer.file("entrypoint.sh", 0o755, entry) }
 	entrySum, err := fileSum(entry)
+	if errors.Is(err, fs.ErrNotExist) { // an old release has none
+		addEntry, err = func(layer layerWriter) error { return layer.link("entrypoint.sh", "usr/bin/hugo") }, nil
+	}
 	if err != nil {
 		return content{}, err
 	}
@@ -212,7 +217,7 @@ func hugoContent(ctx context.Context, b *builder, image images.Image) (content, 
 		madeFrom: "Hugo " + version + " from Go modules, extended edition",
 		write: func(_ context.Context, layer layerWriter) error {
 			return errors.Join(layer.folder("project", 0o755), layer.folder("cache", 0o1777),
-				layer.file("usr/bin/hugo", 0o755, binary), layer.file("entrypoint.sh", 0o755, entry))
+				layer.file("usr/bin/hugo", 0o755, binary), addEntry(layer))
 		},
 	}, nil
 }

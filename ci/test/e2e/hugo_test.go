@@ -53,10 +53,10 @@ func TestASiteIsBuiltWithTheHugoThatItNames(t *testing.T) {
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			source := newSite(t, map[string]string{
-				c.file:              c.text,
-				"hugo.toml":         "baseURL = 'https://example.org/'\ntitle = 'Versions'\ndisableKinds = ['taxonomy', 'term']\n",
-				"layouts/home.html": "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title>{{ hugo.Generator }}</head><body>{{ .Content }}</body></html>\n",
-				"content/_index.md": "---\ntitle: Home\n---\nSome words.\n",
+				c.file:               c.text,
+				"hugo.toml":          "baseURL = 'https://example.org/'\ntitle = 'Versions'\ndisableKinds = ['taxonomy', 'term']\n",
+				"layouts/index.html": "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title>{{ hugo.Generator }}</head><body>{{ .Content }}</body></html>\n",
+				"content/_index.md":  "---\ntitle: Home\n---\nSome words.\n",
 			})
 			args := []string{"--path=."}
 			if !c.pushed {

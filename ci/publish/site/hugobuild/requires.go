@@ -20,22 +20,34 @@ var (
 	// Hugo's own words, also for min_version of a theme.toml, which it takes for a module's min. Whatever it finds, it builds
 	// on. Source: modules/collect.go and modules/config.go of Hugo v0.165.0.
 	incompatible = regexp.MustCompile(`Module "([^"]+)" is not compatible with this Hugo version: (?:Min v?([0-9.]+)|Max v?([0-9.]+)|v?([0-9.]+)[^/\s]*/v?([0-9.]+))`)
-	hugoVersion  = regexp.MustCompile(`^hugo v([0-9]+\.[0-9]+\.[0-9]+)`)
+	// An old Hugo does not say what is asked of it. Source: modules/collect.go of Hugo v0.110.0.
+	unsaid      = regexp.MustCompile(`Module "([^"]+)" is not compatible with this Hugo version; run`)
+	hugoVersion = regexp.MustCompile(`^hugo v([0-9]+\.[0-9]+\.[0-9]+)`)
 )
 
 // requirements are those that Hugo says it does not meet.
 func requirements(said string) []requirement {
 	var found []requirement
 	for _, match := range incompatible.FindAllStringSubmatch(said, -1) {
-		r := requirement{who: "the theme " + match[1], least: canonical(match[2] + match[4]), most: canonical(match[3] + match[5])}
-		if match[1] == "project" {
-			r.who = "the site's configuration"
-		}
+		r := requirementOf(match[1])
+		r.least, r.most = canonical(match[2]+match[4]), canonical(match[3]+match[5])
 		if !slices.Contains(found, r) {
 			found = append(found, r)
 		}
 	}
+	for _, match := range unsaid.FindAllStringSubmatch(said, -1) {
+		if r := requirementOf(match[1]); !slices.Contains(found, r) {
+			found = append(found, r)
+		}
+	}
 	return found
+}
+
+func requirementOf(module string) requirement {
+	if module == "project" {
+		return requirement{who: "the site's configuration"}
+	}
+	return requirement{who: "the theme " + module}
 }
 
 func canonical(version string) string { return semver.Canonical("v" + version) }
@@ -43,6 +55,8 @@ func canonical(version string) string { return semver.Canonical("v" + version) }
 func (r requirement) String() string {
 	least, most := strings.TrimPrefix(r.least, "v"), strings.TrimPrefix(r.most, "v")
 	switch {
+	case r.unsaid():
+		return r.who + " asks for another Hugo, which hugo mod graph shows"
 	case most == "":
 		return r.who + " asks for Hugo " + least + " or newer"
 	case least == "":
@@ -52,9 +66,11 @@ func (r requirement) String() string {
 	}
 }
 
+func (r requirement) unsaid() bool { return r.least == "" && r.most == "" }
+
 // met says whether a version is within what is asked for.
 func (r requirement) met(version string) bool {
-	return (r.least == "" || semver.Compare(version, r.least) >= 0) && (r.most == "" || semver.Compare(version, r.most) <= 0)
+	return !r.unsaid() && (r.least == "" || semver.Compare(version, r.least) >= 0) && (r.most == "" || semver.Compare(version, r.most) <= 0)
 }
 
 // check compares what is asked for with the version that is used and who asked for that. Too old a Hugo is an error: pages may
@@ -65,7 +81,7 @@ func check(asked []requirement, used hugoversion.Choice) (warning string, err er
 	if len(asked) == 0 {
 		return "", nil
 	}
-	tooOld := slices.DeleteFunc(slices.Clone(asked), func(r requirement) bool { return semver.Compare(version, r.least) >= 0 })
+	tooOld := slices.DeleteFunc(slices.Clone(asked), func(r requirement) bool { return r.unsaid() || semver.Compare(version, r.least) >= 0 })
 	said := make([]string, len(asked))
 	for i, r := range asked {
 		said[i] = r.String()
@@ -79,6 +95,9 @@ func check(asked []requirement, used hugoversion.Choice) (warning string, err er
 
 // wayOut is the nearest version that all who ask are content with.
 func wayOut(asked, tooOld []requirement) string {
+	if slices.ContainsFunc(asked, requirement.unsaid) {
+		return hugoversion.Fix("") + ", or take another release of the theme"
+	}
 	var best string
 	if len(tooOld) > 0 {
 		best = slices.MaxFunc(tooOld, func(a, b requirement) int { return semver.Compare(a.least, b.least) }).least

@@ -37,6 +37,11 @@ func TestWhatThemesAskForIsComparedWithTheVersionThatIsUsed(t *testing.T) {
 			err: "the theme a asks for Hugo 0.140.0 or older; the theme b asks for Hugo 0.150.0 or newer, and .hugo-version names 0.148.1: " +
 				"no version is right for all of them; take other releases of the themes",
 		},
+		"an old Hugo does not say what": {
+			said: `WARN 2026/01/02 03:04:05 Module "t" is not compatible with this Hugo version; run "hugo mod graph" for more information.` + "\n",
+			warning: "the theme t asks for another Hugo, which hugo mod graph shows, and .hugo-version names 0.148.1" + fix +
+				"VERSION for the site in castle.yaml, or give --hugo VERSION" + other,
+		},
 		"met after all": {said: says("a", "Min 0.148")},
 	} {
 		warning, err := check(requirements(c.said), hugoversion.Choice{Version: "0.148.1", From: ".hugo-version"})

@@ -25,6 +25,10 @@ type Choice struct {
 	From    string `json:"from"`
 }
 
+// Oldest is the oldest version that castle supports: the first that reads a configuration called hugo.toml. An older one builds
+// such a site without any of its settings, and says nothing.
+const Oldest = "0.110.0"
+
 // Default is who asks for the version that is used where nobody else asks for any.
 const Default = "castle's images.yaml"
 
@@ -60,8 +64,17 @@ func Paths(site string) []string {
 }
 
 // Resolve finds the version for the site in a folder of the repository. asked is what castle.yaml or the call says, its
-// version empty where they say nothing, and fallback castle's own version.
+// version empty where they say nothing, and fallback castle's own version. A version before Oldest is refused.
 func Resolve(repository fs.FS, site string, asked Choice, fallback string) (Choice, error) {
+	chosen, err := resolve(repository, site, asked, fallback)
+	if err == nil && chosen.Version != "" && semver.Compare("v"+chosen.Version, "v"+Oldest) < 0 {
+		err = fmt.Errorf("%s asks for Hugo %s, and %s is the oldest that castle supports, since older ones do not read hugo.toml: %s, or any newer one",
+			chosen.From, chosen.Version, Oldest, Fix(Oldest))
+	}
+	return chosen, err
+}
+
+func resolve(repository fs.FS, site string, asked Choice, fallback string) (Choice, error) {
 	if asked.Version != "" {
 		return asked, nil
 	}

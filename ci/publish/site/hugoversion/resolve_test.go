@@ -36,18 +36,18 @@ jobs:
 	}{
 		"nobody": {want: Choice{ours, Default}},
 		"castle.yaml before all else": {
-			files: map[string]string{".hugo-version": "0.1.2", "netlify.toml": "no = TOML ="},
+			files: map[string]string{".hugo-version": "0.111.2", "netlify.toml": "no = TOML ="},
 			asked: Choice{"0.150.0", "castle.yaml"}, want: Choice{"0.150.0", "castle.yaml"},
 		},
 		".hugo-version before the workflow": {
-			files: map[string]string{".hugo-version": "v0.1.2\n", ".github/workflows/a.yml": workflow}, want: Choice{"0.1.2", ".hugo-version"},
+			files: map[string]string{".hugo-version": "v0.111.2\n", ".github/workflows/a.yml": workflow}, want: Choice{"0.111.2", ".hugo-version"},
 		},
 		"the site's .hugo-version before the root's": {
-			files: map[string]string{".hugo-version": "0.1.2", "blog/.hugo-version": "extended_0.3.4"}, site: "blog", want: Choice{"0.3.4", "blog/.hugo-version"},
+			files: map[string]string{".hugo-version": "0.111.2", "blog/.hugo-version": "extended_0.113.4"}, site: "blog", want: Choice{"0.113.4", "blog/.hugo-version"},
 		},
-		"the root's .hugo-version": {files: map[string]string{".hugo-version": "0.1.2"}, site: "./blog/", want: Choice{"0.1.2", ".hugo-version"}},
+		"the root's .hugo-version": {files: map[string]string{".hugo-version": "0.111.2"}, site: "./blog/", want: Choice{"0.111.2", ".hugo-version"}},
 		"a .hugo-version that pins nothing": {
-			files: map[string]string{".hugo-version": "latest\n", "netlify.toml": "[build.environment]\nHUGO_VERSION = '0.1.2'\n"}, want: Choice{"0.1.2", "netlify.toml"},
+			files: map[string]string{".hugo-version": "latest\n", "netlify.toml": "[build.environment]\nHUGO_VERSION = '0.111.2'\n"}, want: Choice{"0.111.2", "netlify.toml"},
 		},
 		"a workflow's env": {files: map[string]string{".github/workflows/a.yml": workflow}, want: Choice{"0.148.1", ".github/workflows/a.yml:3"}},
 		"a job's env, a step's env, a step's with, all alike": {
@@ -61,29 +61,29 @@ jobs:
 			files: map[string]string{
 				".github/workflows/a.yml":    "jobs: {a: {steps: [{with: {hugo-version: latest}}, {with: {hugo-version: '${{ matrix.hugo }}'}}, {env: {HUGO_VERSION: }}]}}\n",
 				".github/workflows/b.yml":    "a: b: c\n",
-				".github/workflows/notes.md": "env: {HUGO_VERSION: 0.1.2}\n",
-				".github/workflows/c.yml":    "hugo-version: 0.1.2\nenv: HUGO_VERSION\nHUGO_VERSION: 0.1.2\n",
+				".github/workflows/notes.md": "env: {HUGO_VERSION: 0.111.2}\n",
+				".github/workflows/c.yml":    "hugo-version: 0.111.2\nenv: HUGO_VERSION\nHUGO_VERSION: 0.111.2\n",
 			},
 			want: Choice{ours, Default},
 		},
 		"an env by its anchor": {
-			files: map[string]string{".github/workflows/a.yml": "x: &x {HUGO_VERSION: 0.1.2}\nenv: *x\n"}, want: Choice{"0.1.2", ".github/workflows/a.yml:1"},
+			files: map[string]string{".github/workflows/a.yml": "x: &x {HUGO_VERSION: 0.111.2}\nenv: *x\n"}, want: Choice{"0.111.2", ".github/workflows/a.yml:1"},
 		},
 		"Netlify's production before all builds, and no other context": {
-			files: map[string]string{"netlify.toml": "[build.environment]\nHUGO_VERSION = '0.1.2'\n[context.production.environment]\nHUGO_VERSION = '0.3.4'\n" +
-				"[context.deploy-preview.environment]\nHUGO_VERSION = '0.5.6'\n"},
-			want: Choice{"0.3.4", "netlify.toml"},
+			files: map[string]string{"netlify.toml": "[build.environment]\nHUGO_VERSION = '0.111.2'\n[context.production.environment]\nHUGO_VERSION = '0.113.4'\n" +
+				"[context.deploy-preview.environment]\nHUGO_VERSION = '0.115.6'\n"},
+			want: Choice{"0.113.4", "netlify.toml"},
 		},
 		"Netlify's in the site's folder": {
-			files: map[string]string{"blog/netlify.toml": "build = {environment = {HUGO_VERSION = '0.1.2'}}\n", "netlify.toml": "[build]\n"}, site: "blog", want: Choice{"0.1.2", "blog/netlify.toml"},
+			files: map[string]string{"blog/netlify.toml": "build = {environment = {HUGO_VERSION = '0.111.2'}}\n", "netlify.toml": "[build]\n"}, site: "blog", want: Choice{"0.111.2", "blog/netlify.toml"},
 		},
 		"the automation before the site's configuration": {
 			files: map[string]string{".github/workflows/a.yml": workflow, "hugo.toml": "[module.hugoVersion]\nmax = '0.120.0'\n"}, want: Choice{"0.148.1", ".github/workflows/a.yml:3"},
 		},
 		"ours fits": {files: map[string]string{"hugo.toml": "[module.hugoVersion]\nmin = '0.120.0'\nmax = '0.165'\n"}, want: Choice{ours, Default}},
 		"ours is too new": {
-			files: map[string]string{"blog/hugo.yaml": "module: {hugoVersion: {min: 0.100.0, max: 0.120}}\n"}, site: "blog",
-			want: Choice{"0.12.0", "module.hugoVersion.max of blog/hugo.yaml"}, // a number, as Hugo reads it too
+			files: map[string]string{"blog/hugo.yaml": "module: {hugoVersion: {min: 0.100.0, max: '0.120'}}\n"}, site: "blog",
+			want: Choice{"0.120.0", "module.hugoVersion.max of blog/hugo.yaml"},
 		},
 		"ours is too old": {
 			files: map[string]string{"config.json": `{"module": {"hugoVersion": {"min": "0.170.1-DEV", "extended": true}}}`},
@@ -125,6 +125,15 @@ func TestWhatIsNoVersionIsNamedWithFileAndFix(t *testing.T) {
 		".hugo-version": {
 			map[string]string{".hugo-version": "0.148\n"},
 			`.hugo-version: "0.148" is not a version of Hugo in three numbers, such as 0.148.1: correct it, or write hugo: 0.165.0 for the site in castle.yaml, or give --hugo 0.165.0`,
+		},
+		"one that is too old": {
+			map[string]string{".hugo-version": "0.109.9\n"},
+			".hugo-version asks for Hugo 0.109.9, and 0.110.0 is the oldest that castle supports, since older ones do not read hugo.toml: " +
+				"write hugo: 0.110.0 for the site in castle.yaml, or give --hugo 0.110.0, or any newer one",
+		},
+		"a number, as Hugo reads it too": {
+			map[string]string{"hugo.yaml": "module: {hugoVersion: {max: 0.120}}\n"}, "module.hugoVersion.max of hugo.yaml asks for Hugo 0.12.0, and 0.110.0 " +
+				"is the oldest that castle supports, since older ones do not read hugo.toml: write hugo: 0.110.0 for the site in castle.yaml, or give --hugo 0.110.0, or any newer one",
 		},
 		"files that disagree": {
 			map[string]string{

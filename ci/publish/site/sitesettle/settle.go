@@ -18,7 +18,8 @@ import (
 	"tazlab.net/castle/ci/publish/warning"
 )
 
-// oldest is the version of Hugo from which on terms are settled: the first with content adapters. Before v0.123.0 the
+// oldest is the version of Hugo from which on terms are settled, the first with content adapters; hugoversion.Oldest is that
+// from which on sites are built. Before v0.123.0 the
 // front matter's build had another name, and terms other paths. Source: hugolib/page__meta.go of Hugo v0.165.0,
 // gohugo.io/content-management/content-adapters.
 const oldest = "v0.126.0"

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/filetest"
+	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/warning"
+	"tazlab.net/castle/ci/setup/gotool"
 	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
@@ -29,13 +31,14 @@ const layout = `{{ .Kind }}|{{ .Title }}|{{ .Data.Term }}|{{ .Name }}|{{ .Date }
 
 // site is a folder with a Hugo site.
 type testSite struct {
-	t   *testing.T
-	dir string
+	t    *testing.T
+	dir  string
+	hugo string // the program; empty: castle's own
 }
 
 func newSite(t *testing.T, files map[string]string) testSite {
 	t.Helper()
-	s := testSite{t, t.TempDir()}
+	s := testSite{t: t, dir: t.TempDir()}
 	s.write("layouts/all.html", layout)
 	s.write("hugo.yaml", "title: Blog\n")
 	for name, content := range files {
@@ -69,7 +72,10 @@ func (s testSite) settled(want ...string) {
 // build builds the site with no cache and returns what it made.
 func (s testSite) build(settings ...string) string {
 	s.t.Helper()
-	hugo := needs.Programs(s.t, "hugo")["hugo"]
+	hugo := s.hugo
+	if hugo == "" {
+		hugo = needs.Programs(s.t, "hugo")["hugo"]
+	}
 	made := s.t.TempDir()
 	command := exec.CommandContext(s.t.Context(), hugo, "--quiet", "--noBuildLock", "--source", s.dir, "--destination", made)
 	command.Env = append(append(os.Environ(), "TZ=UTC", "HUGO_CACHEDIR="+s.t.TempDir(), "HUGO_RESOURCEDIR="+s.t.TempDir()), settings...)
@@ -394,5 +400,38 @@ func TestTermsAreLeftToAHugoThatDoesNotKnowWhatTheyAreSettledWith(t *testing.T) 
 				t.Errorf("%s: %s: %v", version, name, err)
 			}
 		}
+	}
+}
+
+// "make test-hugo HUGO=0.110.0" builds the oldest Hugo, which no other test needs.
+func TestTheOldestHugoBuildsASiteThatWasSettledForIt(t *testing.T) {
+	old, err := needs.Find(gotool.At("hugo", "v"+hugoversion.Oldest))
+	if err != nil {
+		t.Skipf("NOT RUN: %v", err)
+	}
+	s := newSite(t, map[string]string{
+		"config.yaml":                  "languages: {en: {}, de: {}}\ndefaultContentLanguage: en\n",
+		"layouts/index.html":           "home in {{ range .Site.Home.AllTranslations }}{{ .Lang }} {{ end }}",
+		"layouts/_default/list.html":   layout,
+		"layouts/_default/single.html": layout,
+		"content/a.md":                 "---\ntags: [AI, .NET, What!]\n---\n",
+		"content/b.md":                 "---\ntags: [ai, .net, what]\n---\n",
+	})
+	if err := os.Remove(filepath.Join(s.dir, "hugo.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	s.hugo = old[gotool.At("hugo", "v"+hugoversion.Oldest)].Programs["hugo"]
+	warnings, err := Settle(filepath.Dir(s.dir), filepath.Base(s.dir), hugoversion.Oldest, when)
+	if err != nil || len(warnings) != 4 {
+		t.Fatalf("%q, %v", warnings, err)
+	}
+	made := s.build()
+	for name, want := range map[string]string{"index.html": "home in de en", "tags/ai/index.html": "term|", "tags/.net/index.html": "term|", "tags/what/index.html": "term|"} {
+		if page, err := os.ReadFile(filepath.Join(made, name)); err != nil || !strings.HasPrefix(string(page), want) {
+			t.Errorf("%s: %s, %v", name, page, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(made, "_content.gotmpl")); err == nil {
+		t.Error("what castle settles with is published")
 	}
 }
