@@ -47,6 +47,10 @@ func (m *Castle) CheckBlog(
 	// What is known and fails no more: the file that blog-baseline gives.
 	// +optional
 	baseline *dagger.File,
+	// The site's base URL, where it is published with another one than castle.yaml
+	// or Hugo's configuration has.
+	// +optional
+	baseUrl string,
 	// The headers that the site is published with. With "strict", requests to
 	// other hosts are errors.
 	// +optional
@@ -69,7 +73,7 @@ func (m *Castle) CheckBlog(
 	format Format,
 ) (_ string, err error) {
 	defer ended("check-blog", format, &err)
-	check := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers), languages: languages, ignore: ignore}
+	check := blogCheck{site: m.siteToBuild(source, toBuild{site, path, hugo, baseUrl, headers}), languages: languages, ignore: ignore}
 	look := check.command
 	switch {
 	case browser && twice:
@@ -83,14 +87,14 @@ func (m *Castle) CheckBlog(
 	case twice:
 		look = check.compare
 	}
-	if site == "" && path == "" && baseline == nil && !browser && !twice && format == FormatText {
+	if site == "" && path == "" && baseUrl == "" && baseline == nil && !browser && !twice && format == FormatText {
 		names, err := m.sites(ctx, source)
 		if err != nil {
 			return "", err
 		}
 		if len(names) != 1 { // `dagger check` asks in every repository, and names no site
 			return checkEach(names, func(name string) (string, error) {
-				check.site = m.siteToBuild(source, name, "", hugo, headers)
+				check.site = m.siteToBuild(source, toBuild{name: name, hugo: hugo, headers: headers})
 				container, args, err := check.command(ctx)
 				if err != nil {
 					return "", err
@@ -154,11 +158,15 @@ func (m *Castle) BlogFindings(
 	// What to leave out, as for check-blog.
 	// +optional
 	ignore []string,
+	// The site's base URL, where it is published with another one than castle.yaml
+	// or Hugo's configuration has.
+	// +optional
+	baseUrl string,
 	// The headers that the site is published with, as for check-blog.
 	// +optional
 	headers string,
 ) (*dagger.File, error) {
-	check := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers), languages: languages, ignore: ignore}
+	check := blogCheck{site: m.siteToBuild(source, toBuild{site, path, hugo, baseUrl, headers}), languages: languages, ignore: ignore}
 	return check.file(ctx, "--report-only", "--out="+made+".json")
 }
 
@@ -186,11 +194,15 @@ func (m *Castle) BlogBaseline(
 	// What to leave out, as for check-blog.
 	// +optional
 	ignore []string,
+	// The site's base URL, where it is published with another one than castle.yaml
+	// or Hugo's configuration has.
+	// +optional
+	baseUrl string,
 	// The headers that the site is published with, as for check-blog.
 	// +optional
 	headers string,
 ) (*dagger.File, error) {
-	check := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers), languages: languages, ignore: ignore}
+	check := blogCheck{site: m.siteToBuild(source, toBuild{site, path, hugo, baseUrl, headers}), languages: languages, ignore: ignore}
 	return check.file(ctx, "--write-baseline="+made+".json")
 }
 
@@ -212,6 +224,10 @@ func (m *Castle) BlogScreenshots(
 	// else castle's own.
 	// +optional
 	hugo string,
+	// The site's base URL, where it is published with another one than castle.yaml
+	// or Hugo's configuration has.
+	// +optional
+	baseUrl string,
 	// The headers that the site is published with.
 	// +optional
 	headers string,
@@ -219,7 +235,7 @@ func (m *Castle) BlogScreenshots(
 	// +optional
 	offline bool,
 ) (*dagger.Directory, error) {
-	container, args, err := blogCheck{site: m.siteToBuild(source, site, path, hugo, headers)}.browse(ctx, offline)
+	container, args, err := blogCheck{site: m.siteToBuild(source, toBuild{site, path, hugo, baseUrl, headers})}.browse(ctx, offline)
 	if err != nil {
 		return nil, err
 	}
@@ -230,9 +246,13 @@ func (m *Castle) BlogScreenshots(
 	return pictures, plain(err)
 }
 
+// toBuild is all that a call can say of what is built, as publish-blog can.
+type toBuild struct{ name, path, hugo, baseURL, headers string }
+
 // siteToBuild is a site of which no more is asked than that it can be built.
-func (m *Castle) siteToBuild(source *dagger.Directory, name, path, hugo, headers string) *Site {
-	return &Site{Castle: m, Source: source, Given: given(flag{"site", name}, flag{"path", path}, flag{"hugo", hugo}, flag{"headers", headers})}
+func (m *Castle) siteToBuild(source *dagger.Directory, as toBuild) *Site {
+	return &Site{Castle: m, Source: source, Given: given(flag{"site", as.name}, flag{"path", as.path}, flag{"hugo", as.hugo},
+		flag{"base-url", as.baseURL}, flag{"headers", as.headers})}
 }
 
 // blogCheck is a check of the site as it stands, uncommitted changes included.

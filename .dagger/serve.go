@@ -49,13 +49,13 @@ func (m *Castle) PreviewBlog(
 	// +optional
 	headers string,
 ) (*dagger.Service, error) {
-	s := m.siteToBuild(source, site, path, hugo, headers)
+	s := m.siteToBuild(source, toBuild{site, path, hugo, baseUrl, headers})
 	s.Given = append(s.Given, given(flag{"port", strconv.Itoa(port)})...)
 	at, err := s.settings(ctx, forBuild)
 	if err != nil {
 		return nil, err
 	}
-	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, baseURL: baseUrl,
+	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, baseURL: at.BaseURL,
 		asked: at.hugo(), use: toLook, timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
 	if err != nil {
