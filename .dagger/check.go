@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,11 @@ func (m *Castle) CheckBlog(
 		names, err := m.sites(ctx, source)
 		if err != nil {
 			return "", err
+		}
+		if len(names) == 0 {
+			if named, err := isNamed(ctx, source); named || err != nil {
+				return "", cmp.Or(err, errors.New("there is no site in --source: its castle.yaml names none, and no configuration of Hugo is at its root; name the site's folder with --path"))
+			}
 		}
 		if len(names) != 1 { // `dagger check` asks in every repository, and names no site
 			return checkEach(names, func(name string) (string, error) {

@@ -67,7 +67,7 @@ func (m *Castle) CheckGitops(
 	format Format,
 ) (_ string, err error) {
 	defer ended("check-gitops", format, &err)
-	container, args, err := m.gitopsCheck(source, path, crds, lockdown, ignore)
+	container, args, err := m.gitopsCheck(ctx, source, path, crds, lockdown, ignore)
 	if err != nil {
 		return "", err
 	}
@@ -124,7 +124,7 @@ func (m *Castle) GitopsBaseline(
 	// +optional
 	ignore []string,
 ) (*dagger.File, error) {
-	container, args, err := m.gitopsCheck(source, path, crds, lockdown, ignore)
+	container, args, err := m.gitopsCheck(ctx, source, path, crds, lockdown, ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,10 @@ func (m *Castle) GitopsBaseline(
 
 // gitopsCheck is the container with the repository, and the command that checks
 // it.
-func (m *Castle) gitopsCheck(source *dagger.Directory, path string, crds *dagger.Directory, lockdown bool, ignore []string) (*dagger.Container, []string, error) {
+func (m *Castle) gitopsCheck(ctx context.Context, source *dagger.Directory, path string, crds *dagger.Directory, lockdown bool, ignore []string) (*dagger.Container, []string, error) {
+	if err := m.refuseTheModulesOwn(ctx, source, "--source"); err != nil {
+		return nil, nil, err
+	}
 	container, err := m.container(gitopsProgram)
 	if err != nil {
 		return nil, nil, err

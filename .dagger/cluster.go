@@ -97,12 +97,15 @@ func (m *Castle) optionalCluster(name string, repository *dagger.Directory, ageK
 
 // locate finds the cluster's folder in its repository, and reads nothing in it.
 func (c *Cluster) locate(ctx context.Context) (*described, *clusterFolders, error) {
-	found, err := clustersOf(ctx, c.Repository)
+	found, err := c.Castle.clustersOf(ctx, c.Repository)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !slices.Contains(found.names, c.Name) {
-		return nil, nil, fmt.Errorf("there is no cluster %q: there are %s%s", c.Name, strings.Join(found.names, " "), c.Castle.ifTheModulesOwn(ctx, c.Repository))
+		return nil, nil, fmt.Errorf("there is no cluster %q: there are %s", c.Name, strings.Join(found.names, " "))
+	}
+	if err := checkTimeScale(c.TimeScale); err != nil {
+		return nil, nil, err
 	}
 	d := &described{
 		castle: c.Castle, name: c.Name, ageKey: c.AgeKey,
@@ -122,9 +125,7 @@ func (c *Cluster) describe(ctx context.Context) (*described, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.layers, err = c.Castle.layersOf(c.Repository, found.layers); err != nil {
-		return nil, err
-	}
+	d.layers = c.Castle.layersOf(c.Repository, found.layers)
 	container, err := c.Castle.container(clusterProgram)
 	if err != nil {
 		return nil, err

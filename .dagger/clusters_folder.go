@@ -40,8 +40,8 @@ type clusterFolders struct {
 }
 
 // clustersOf finds the clusters of a repository, or of the folder that holds them.
-func clustersOf(ctx context.Context, given *dagger.Directory) (*clusterFolders, error) {
-	named, err := namedFolders(ctx, given)
+func (m *Castle) clustersOf(ctx context.Context, given *dagger.Directory) (*clusterFolders, error) {
+	named, err := m.namedFolders(ctx, given)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +92,11 @@ type named struct {
 }
 
 // namedFolders reads castle.yaml. castle-publish holds that file to its schema,
-// and is not compiled for a cluster alone.
-func namedFolders(ctx context.Context, repository *dagger.Directory) (named named, err error) {
+// and is not compiled for a cluster alone. All that works on clusters begins here.
+func (m *Castle) namedFolders(ctx context.Context, repository *dagger.Directory) (named named, err error) {
+	if err := m.refuseTheModulesOwn(ctx, repository, "--repository"); err != nil {
+		return named, err
+	}
 	there, err := repository.Exists(ctx, settingsFile)
 	if err != nil {
 		return named, err

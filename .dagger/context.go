@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"errors"
+	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -11,50 +11,38 @@ import (
 	"dagger/castle/internal/dagger"
 )
 
-// refuseTheModulesOwn refuses a source that nobody has named where the module
-// was called by its URL: by default it is then the module's repository, and not
-// the caller's. A module that is called from a folder has the caller's.
+// refuseTheModulesOwn refuses a repository that nobody has named where the module
+// was called by its URL, or is a dependency that has one: by default it is then the
+// module's own, and not the caller's. A module in a folder has that folder's; a
+// toolchain has the caller's. flag is the one that names a repository.
 //
 // Castle's own source is taken from the same repository, so its id holds the
 // call that fetched the other. Source: engine v0.19.10, core/modulesource.go,
 // loadContextFromSource; a folder's is fetched by another call for each.
-func (m *Castle) refuseTheModulesOwn(ctx context.Context, source *dagger.Directory) error {
-	own, err := m.isTheModulesOwn(ctx, source)
-	if err == nil && own {
-		err = errors.New("the repository to work on is not known: the module was called by its address, " +
-			"and its own repository is not yours; add --source . (your working tree), or --source and a Git URL")
-	}
-	return err
-}
-
-// ifTheModulesOwn is what to add where a cluster was looked for in the module's
-// own repository, which nobody has named.
-func (m *Castle) ifTheModulesOwn(ctx context.Context, repository *dagger.Directory) string {
-	if own, err := m.isTheModulesOwn(ctx, repository); err != nil || !own {
-		return ""
-	}
-	return " in the module's own repository, which is not yours; add --repository . (your working tree), or --repository and a Git URL"
-}
-
-func (m *Castle) isTheModulesOwn(ctx context.Context, source *dagger.Directory) (bool, error) {
-	if m.Self == nil {
-		return false, nil // by default, a toolchain has the caller's repository
-	}
+func (m *Castle) refuseTheModulesOwn(ctx context.Context, repository *dagger.Directory, flag string) error {
 	own, err := calls(ctx, m.Self)
 	if err != nil {
-		return false, err
+		return err
 	}
-	given, err := calls(ctx, source)
+	given, err := calls(ctx, repository)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for i, text := range own {
 		// A call is its digest, that of what it is called on, its type and its name.
 		if text == "tree" && i >= 3 && slices.Contains(given, own[i-3]) {
-			return true, nil
+			return fmt.Errorf("the repository to work on is not known: the module was called by its address, "+
+				"and its own repository is not yours; add %s . (your working tree), or %[1]s and a Git URL", flag)
 		}
 	}
-	return false, nil
+	return nil
+}
+
+// isNamed tells whether the call names a folder itself: a default one is fetched
+// by a call of its own.
+func isNamed(ctx context.Context, folder *dagger.Directory) (bool, error) {
+	texts, err := calls(ctx, folder)
+	return !slices.Contains(texts, "_contextDirectory"), err
 }
 
 // calls are the texts of a folder's id, which lists the calls that make it.

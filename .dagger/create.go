@@ -71,7 +71,7 @@ func (m *Castle) Validate(
 	repository *dagger.Directory,
 ) (_ string, err error) {
 	defer ended("validate", FormatText, &err)
-	found, err := clustersOf(ctx, repository)
+	found, err := m.clustersOf(ctx, repository)
 	switch {
 	case errors.Is(err, errNoClusters) && cluster == "":
 		return "there are no clusters here\n", nil // `dagger check` asks in every repository

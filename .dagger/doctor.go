@@ -91,7 +91,7 @@ func (c *Cluster) Doctor(
 	if err != nil {
 		return "", err
 	}
-	named, err := namedFolders(ctx, c.Repository)
+	named, err := c.Castle.namedFolders(ctx, c.Repository)
 	if err != nil {
 		return "", err
 	}

@@ -22,14 +22,11 @@ func (m *Castle) Pin(
 	repository *dagger.Directory,
 ) (_ *dagger.Directory, err error) {
 	defer ended("pin", FormatText, &err)
-	named, err := namedFolders(ctx, repository)
+	named, err := m.namedFolders(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
-	layers, err := m.layersOf(repository, named.Layers)
-	if err != nil {
-		return nil, err
-	}
+	layers := m.layersOf(repository, named.Layers)
 	charts, err := m.pinnedCharts(ctx, layers)
 	if err != nil {
 		return nil, err
@@ -56,7 +53,7 @@ func (m *Castle) PinCharts(
 	repository *dagger.Directory,
 ) (_ *dagger.File, err error) {
 	defer ended("pin-charts", FormatText, &err)
-	layers, err := repositorysLayers(ctx, repository)
+	layers, err := m.repositorysLayers(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +91,7 @@ func (m *Castle) PinProviders(
 	repository *dagger.Directory,
 ) (_ *dagger.File, err error) {
 	defer ended("pin-providers", FormatText, &err)
-	layers, err := repositorysLayers(ctx, repository)
+	layers, err := m.repositorysLayers(ctx, repository)
 	if err != nil {
 		return nil, err
 	}

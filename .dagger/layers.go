@@ -15,16 +15,16 @@ const (
 
 // layersOf are the layers that a repository's clusters are made with: those of
 // its own folder, where it has one, else those that come with castle.
-func (m *Castle) layersOf(repository *dagger.Directory, folder string) (*dagger.Directory, error) {
+func (m *Castle) layersOf(repository *dagger.Directory, folder string) *dagger.Directory {
 	if folder != "" {
-		return repository.Directory(folder), nil
+		return repository.Directory(folder)
 	}
 	return m.layers()
 }
 
 // repositorysLayers are the layers that stand in a repository itself.
-func repositorysLayers(ctx context.Context, repository *dagger.Directory) (*dagger.Directory, error) {
-	named, err := namedFolders(ctx, repository)
+func (m *Castle) repositorysLayers(ctx context.Context, repository *dagger.Directory) (*dagger.Directory, error) {
+	named, err := m.namedFolders(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
@@ -36,16 +36,11 @@ func repositorysLayers(ctx context.Context, repository *dagger.Directory) (*dagg
 }
 
 // layers are those that come with castle.
-func (m *Castle) layers() (*dagger.Directory, error) {
-	switch {
-	case m.Released != nil:
-		return m.Released.Directory(releasedLayers), nil
-	case m.Self != nil:
-		return m.Self.Directory(ownLayers), nil
-	default:
-		return nil, errors.New("castle's layers are not here: a toolchain sees only the repository that it is used in; " +
-			"call a release of castle, which names an image with them, give an image with --castle, or call castle by its address (dagger -m)")
+func (m *Castle) layers() *dagger.Directory {
+	if m.Released != nil {
+		return m.Released.Directory(releasedLayers)
 	}
+	return m.Self.Directory(ownLayers)
 }
 
 // Eject is the folder of the layers that come with castle: units, modules and
@@ -56,9 +51,5 @@ func (m *Castle) layers() (*dagger.Directory, error) {
 // Calls on the clusters of that repository then use this folder, and what a later
 // release of castle changes in the layers is to be taken over by hand.
 func (m *Castle) Eject(ctx context.Context) (*dagger.Directory, error) {
-	layers, err := m.layers()
-	if err != nil {
-		return nil, err
-	}
-	return layers.Sync(ctx)
+	return m.layers().Sync(ctx)
 }

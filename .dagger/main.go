@@ -20,8 +20,8 @@ import (
 // Its verbs are those that a person types. A pipeline that calls several of them
 // says what they share once, to the objects site and cluster.
 type Castle struct {
-	// Self is castle's own source, or nothing where the module is a toolchain:
-	// there, default paths are those of the caller's repository.
+	// Self is castle's own source: what dagger.json includes of its repository,
+	// whichever way the module is called.
 	// +private
 	Self *dagger.Directory
 	// Released has the programs, so that none is compiled.
@@ -41,10 +41,11 @@ type Castle struct {
 
 func New(
 	ctx context.Context,
-	// Castle's own source, with the layers, which its programs are compiled from.
+	// Where .dagger/images.local.yaml is, if there is any: what a mirror of this
+	// machine has in place of the images that castle names.
 	// +defaultPath="/"
-	// +ignore=["*", "!go.mod", "!go.sum", "!.dagger/images.local.yaml", "!ci/**", "!gitops-template/**", "**/testdata", "**/*_test.go", "ci/test", "ci/bench", "!terragrunt/**", "terragrunt/live"]
-	self *dagger.Directory,
+	// +ignore=["*", "!.dagger/images.local.yaml"]
+	mirrored *dagger.Directory,
 	// An image with castle's programs, Git and OpenSSH in it, used instead of
 	// compiling them. Default: the one that this release of the module names.
 	// +optional
@@ -66,24 +67,18 @@ func New(
 	if state != "" && state != "local" {
 		return nil, fmt.Errorf("--state %q: it can only be local; a store is described in cluster.yaml (state.backend: s3)", state)
 	}
-	m := &Castle{Self: self, Released: castle, LocalStates: state == "local", AllowUnpinned: allowUnpinned}
-	own, err := self.Exists(ctx, "ci/cmd/"+publishProgram)
-	if err != nil {
-		return nil, err
+	m := &Castle{
+		// What dagger.json includes is beside the module's own folder.
+		Self:     dag.CurrentModule().Source().Directory(".."),
+		Released: castle, LocalStates: state == "local", AllowUnpinned: allowUnpinned,
 	}
-	if !own {
-		m.Self = nil
-	}
-	local, err := self.Exists(ctx, localImages)
+	local, err := mirrored.Exists(ctx, localImages)
 	if err != nil {
 		return nil, err
 	}
 	if local {
-		if m.LocalImages, err = self.File(localImages).Contents(ctx); err != nil {
+		if m.LocalImages, err = mirrored.File(localImages).Contents(ctx); err != nil {
 			return nil, err
-		}
-		if own { // no program is compiled anew because a stand-in was made anew
-			m.Self = self.WithoutFile(localImages)
 		}
 	}
 	if castle == nil && !compile {

@@ -127,17 +127,11 @@ func (m *Castle) NewCluster(
 	emptyGitops bool,
 ) (_ *dagger.Changeset, err error) {
 	defer ended("new-cluster", FormatText, &err)
-	if m.ifTheModulesOwn(ctx, repository) != "" {
-		return nil, fmt.Errorf("the repository that gets the cluster is not known: the module was called by its address, and its own repository is not yours; add --repository . (your working tree)")
-	}
-	named, err := namedFolders(ctx, repository)
+	named, err := m.namedFolders(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
-	layers, err := m.layersOf(repository, named.Layers)
-	if err != nil {
-		return nil, err
-	}
+	layers := m.layersOf(repository, named.Layers)
 	folder := cmp.Or(named.Clusters, defaultClusters)
 	there, err := repository.Exists(ctx, folder)
 	if err != nil {

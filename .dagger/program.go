@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -36,7 +35,8 @@ func (m *Castle) Program(
 }
 
 // Image is an image with the programs in it that publishing and clusters need,
-// for --castle: what uses it compiles nothing.
+// for --castle: what uses it compiles nothing. castle-sandbox is not in it: the
+// first call on a sandbox compiles it.
 func (m *Castle) Image(
 	// The platform. Default: the engine's own.
 	// +optional
@@ -54,11 +54,7 @@ func (m *Castle) Image(
 		}
 		image = image.WithFile(programFolder+program, file)
 	}
-	layers, err := m.layers()
-	if err != nil {
-		return nil, err
-	}
-	return image.WithDirectory(releasedLayers, layers), nil
+	return image.WithDirectory(releasedLayers, m.layers()), nil
 }
 
 // buildQuietly calls go build, and shows what it says but for the hundreds of lines of what is downloaded.
@@ -69,10 +65,6 @@ const buildQuietly = `log=$(mktemp) && { go build "$@" 2>"$log"; code=$?; grep -
 func (m *Castle) compile(program string, platform dagger.Platform) (*dagger.File, error) {
 	if m.Released != nil && platform == "" && slices.Contains(released, program) {
 		return m.Released.File(programFolder + program), nil
-	}
-	if m.Self == nil {
-		return nil, fmt.Errorf("%s is to be compiled, and castle's source is not here: a toolchain sees only the repository that it is used in; "+
-			"call a release of castle, which names an image with its programs, give an image with --castle, or call castle by its address (dagger -m)", program)
 	}
 	golang, err := m.image("golang", "")
 	if err != nil {
@@ -104,8 +96,8 @@ var rooms = map[string][]string{
 // sources are what a program is compiled from.
 func (m *Castle) sources(program string) *dagger.Directory {
 	folders, known := rooms[program]
-	if !known {
-		return m.Self
+	if !known { // castle itself, which needs all
+		return dag.Directory().WithDirectory("/", m.Self, dagger.DirectoryWithDirectoryOpts{Include: []string{"go.mod", "go.sum", "ci", "gitops-template"}})
 	}
 	include := []string{"go.mod", "go.sum", "ci/cmd/" + program}
 	for _, folder := range folders {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
@@ -21,6 +23,18 @@ const (
 type sandbox struct {
 	timeScale string
 	faults    []string
+}
+
+// checkTimeScale refuses what is no number, before a world is begun with it. It
+// is empty where nothing takes time.
+func checkTimeScale(text string) error {
+	if text == "" {
+		return nil
+	}
+	if scale, err := strconv.ParseFloat(text, 64); err != nil || !(scale >= 0) || math.IsInf(scale, 0) {
+		return fmt.Errorf("--time-scale %q is not a number from 0 on: give 1 for real time, 0.05 for a twentieth of it, 0 for none", text)
+	}
+	return nil
 }
 
 // sandboxPrograms are what runs for real in a sandbox: the file in its official

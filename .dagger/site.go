@@ -209,7 +209,7 @@ const (
 // sites are the names of the sites that a repository has. The only one may be
 // there without being named.
 func (m *Castle) sites(ctx context.Context, source *dagger.Directory) (names []string, err error) {
-	if err := m.refuseTheModulesOwn(ctx, source); err != nil {
+	if err := m.refuseTheModulesOwn(ctx, source, "--source"); err != nil {
 		return nil, err
 	}
 	container, err := m.container(publishProgram)
@@ -232,7 +232,7 @@ func (m *Castle) sites(ctx context.Context, source *dagger.Directory) (names []s
 // settings puts together what the call, the cluster and castle.yaml say. The
 // answer is cached as long as they say the same.
 func (s *Site) settings(ctx context.Context, need string, cluster ...string) (*settings, error) {
-	if err := s.Castle.refuseTheModulesOwn(ctx, s.Source); err != nil {
+	if err := s.Castle.refuseTheModulesOwn(ctx, s.Source, "--source"); err != nil {
 		return nil, err
 	}
 	container, err := s.Castle.container(publishProgram)

@@ -109,6 +109,20 @@ func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
 			t.Errorf("%v\n%s", done.err, done.stderr)
 		}
 	})
+	t.Run("nor looked at, nor are its clusters", func(t *testing.T) {
+		for flag, args := range map[string][]string{
+			"--source":     {"check-gitops"},
+			"--repository": {"validate"},
+		} {
+			if done := of(args...); done.err == nil || !strings.Contains(done.stderr, "its own repository is not yours; add "+flag+" .") {
+				t.Errorf("%v: %v\n%s", args, done.err, done.stderr)
+			}
+		}
+		done := of("destroy", "--cluster=sandbox", "--confirm=sandbox")
+		if done.err == nil || !strings.Contains(done.stderr, "add --repository .") {
+			t.Errorf("%v\n%s", done.err, done.stderr)
+		}
+	})
 	t.Run("one of two sites is to be named", func(t *testing.T) {
 		done := of("publish-blog", "--source=.")
 		if done.err == nil || !strings.Contains(done.stderr, "say which with --site (blog, wiki)") {
