@@ -36,6 +36,14 @@ func TestASiteWithoutAPageAtItsRootIsRefusedByTheSettingsName(t *testing.T) {
 			"-- hugo.toml --\n[languages.en]\nbaseURL = 'https://en.example/'\n[languages.de]\nbaseURL = 'https://de.example/'\n",
 			[]string{"languages.en.baseURL and languages.de.baseURL", "disableLanguages"},
 		},
+		"one host, and the other language at the site's": {
+			"-- hugo.toml --\nbaseURL = 'https://castle.dev/'\n-- config/_default/languages.de.toml --\nbaseURL = 'https://de.castle.dev/'\n",
+			[]string{"languages.de.baseURL", "disableLanguages"},
+		},
+		"hosts of the languages' file, for production": {
+			"-- hugo.toml --\n-- config/production/languages.yaml --\nen: {baseurl: https://en.castle.dev/}\nde: {baseURL: https://de.castle.dev/}\n",
+			[]string{"languages.en.baseURL and languages.de.baseURL"},
+		},
 		"no home": {"-- hugo.toml --\ndisableKinds = ['home']\n", []string{"disableKinds"}},
 		"a home of data": {
 			"-- hugo.toml --\n[outputs]\nhome = ['json']\n-- layouts/home.json --\n{}\n", []string{"outputs.home", "json"},
@@ -52,7 +60,7 @@ func TestASiteWithoutAPageAtItsRootIsRefusedByTheSettingsName(t *testing.T) {
 }
 
 func TestASiteWithAPageOfItsOwnAtItsRootNeedsNoRedirect(t *testing.T) {
-	opts := workshop(t, "-- hugo.toml --\ndefaultContentLanguageInSubdir = true\ndisableDefaultLanguageRedirect = true\n"+
+	opts := workshop(t, "-- hugo.toml --\nbaseURL = 'https://castle.dev/'\ndefaultContentLanguageInSubdir = true\ndisableDefaultLanguageRedirect = true\n"+
 		"-- static/index.html --\nchoose\n"+layouts+inLanguages)
 	if err := opts.build(t); err != nil {
 		t.Fatal(err)
