@@ -41,11 +41,11 @@ func newBuildCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Log = cmd.ErrOrStderr()
-			note, err := hugobuild.Build(cmd.Context(), options)
+			notes, err := hugobuild.Build(cmd.Context(), options)
 			if err != nil || warningsOut == "" {
 				return err
 			}
-			return writeWarnings(warningsOut, note)
+			return writeWarnings(warningsOut, notes...)
 		},
 	}
 	flags := command.Flags()

@@ -37,26 +37,39 @@ type Options struct {
 
 // Build runs Hugo, with all of its environment that matters set here. It fails where Hugo does, where a theme asks for a newer
 // Hugo, and where go.mod left a version open, which Hugo would choose anew on another day. Where a theme asks for an older one,
-// it warns.
-func Build(ctx context.Context, opts Options) (warning string, err error) {
+// it warns, and where the base URL is none that readers reach.
+func Build(ctx context.Context, opts Options) (warnings []string, err error) {
+	var own baseURL
+	if opts.BaseURL == "" {
+		if own, err = ownBaseURL(opts.Site); err == nil {
+			err = own.check()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	pinned, err := required(opts.Site)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	home, err := os.MkdirTemp("", "castle-home-*")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer os.RemoveAll(home)
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitConfig), 0o600); err != nil {
-		return "", err
+		return nil, err
 	}
 	env, err := environment(ctx, opts, home)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if warning, err = checkVersion(ctx, opts, env); err != nil {
-		return "", err
+	warning, err := checkVersion(ctx, opts, env)
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		warnings = append(warnings, warning)
 	}
 	// Not "hugo build": older versions know the command without its name only.
 	args := []string{"--minify", "--noBuildLock", "--source=" + opts.Site, "--destination=" + opts.Out}
@@ -65,18 +78,24 @@ func Build(ctx context.Context, opts Options) (warning string, err error) {
 	}
 	said, err := run(ctx, command{timeout: buildTimeout, name: "hugo", args: args, env: env, log: opts.Log})
 	if failed := (*failure)(nil); errors.As(err, &failed) {
-		return "", explain(opts.Site, opts.From, said)
+		return nil, explain(opts.Site, opts.From, said)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := unpinned(opts.Site, pinned); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := hasPages(opts.Out); err != nil {
-		return "", err
+		return nil, err
 	}
-	return warning, hasHome(opts.Out, opts.Site)
+	if err := hasHome(opts.Out, opts.Site); err != nil || opts.BaseURL != "" {
+		return warnings, err
+	}
+	if warning, err = own.warning(opts.Out); warning != "" {
+		warnings = append(warnings, warning)
+	}
+	return warnings, err
 }
 
 // pageExtensions are those of pages, and of what a site without pages is for.

@@ -53,7 +53,8 @@ func (o Options) warned(t *testing.T) (warning string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	return Build(ctx, o)
+	warnings, err := Build(ctx, o)
+	return strings.Join(warnings, "\n"), err
 }
 
 func (o Options) page(t *testing.T) string {

@@ -13,6 +13,7 @@ func TestAPageWhoseFileNameIsNotASCIIHasItsHistory(t *testing.T) {
 	opts := workshop(t, `
 -- hugo.toml --
 enableGitInfo = true
+baseURL = "https://castle.dev/"
 -- layouts/home.html --
 {{ range site.RegularPages }}{{ .File.LogicalName }}:{{ with .GitInfo }}{{ .Subject }}{{ end }} {{ end }}
 -- content/first.md --

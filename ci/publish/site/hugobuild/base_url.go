@@ -1,0 +1,111 @@
+package hugobuild
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"tazlab.net/castle/ci/publish/site/hugoconfig"
+)
+
+// baseURL is the site's own base URL, and the setting that it is from, for messages.
+type baseURL struct{ text, from string }
+
+// ownBaseURL reads it from the configuration. The base URL of the only language goes before the site's.
+func ownBaseURL(site string) (baseURL, error) {
+	own := baseURL{from: "Hugo's configuration has no baseURL"}
+	config, err := hugoconfig.LoadFS(os.DirFS(site))
+	if err != nil {
+		return own, err
+	}
+	settings := [][]string{{"baseURL"}}
+	if codes := config.Languages(); len(codes) == 1 {
+		settings = append(settings, []string{"languages", codes[0], "baseURL"})
+	}
+	files, err := hugoconfig.FilesFS(os.DirFS(site))
+	if err != nil {
+		return own, err
+	}
+	for _, setting := range settings {
+		for _, file := range files {
+			part, err := hugoconfig.Load([]string{file}, func(name string) ([]byte, error) { return fs.ReadFile(os.DirFS(site), name) })
+			if err != nil {
+				return own, err
+			}
+			for _, key := range setting[:len(setting)-1] {
+				part = part.Part(key)
+			}
+			if text := part.Text("baseURL", ""); text != "" {
+				own = baseURL{text, strings.Join(setting, ".") + " of " + file}
+			}
+		}
+	}
+	return own, nil
+}
+
+const baseURLFix = "write the site's full address there or as baseURL for the site in castle.yaml, or give --base-url, such as https://blog.example.net/"
+
+// check refuses what makes broken links of all that are absolute. A path alone is fine for links, and for a site that is served
+// at any host.
+func (b baseURL) check() error {
+	parsed, err := url.Parse(b.text)
+	switch {
+	case err == nil && strings.HasPrefix(b.text, "/"), b.text == "":
+		return nil
+	case err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Hostname() != "":
+		return nil
+	case err == nil && parsed.Scheme == "":
+		return fmt.Errorf("%s is %q, which has no scheme, so that links lead to a folder of that name: %s; / alone is right for a site at any host",
+			b.from, b.text, baseURLFix)
+	default:
+		return fmt.Errorf("%s is %q, which is not an address of a website: %s", b.from, b.text, baseURLFix)
+	}
+}
+
+// placeholder are hosts that nobody's site has. Source: RFC 2606, which reserves them.
+var placeholder = regexp.MustCompile(`(?i)^(.+\.)?(example\.(com|net|org)|example|test|invalid|localhost)$`)
+
+// warning says what in a built site does not work with this base URL.
+func (b baseURL) warning(built string) (string, error) {
+	parsed, err := url.Parse(b.text)
+	if err != nil {
+		return "", err
+	}
+	host := parsed.Hostname()
+	if ip := net.ParseIP(host); placeholder.MatchString(host) || ip.IsLoopback() || ip.IsUnspecified() {
+		return fmt.Sprintf("%s is %q, so that feeds, the sitemap and canonical links lead there: %s", b.from, b.text, baseURLFix), nil
+	}
+	if parsed.Scheme != "" {
+		return "", nil
+	}
+	list, err := firstXML(built)
+	if err != nil || list == "" {
+		return "", err
+	}
+	said := fmt.Sprintf("%s is %q", b.from, b.text)
+	if b.text == "" {
+		said = b.from
+	}
+	return fmt.Sprintf("%s: the addresses in %s have no host, and feed readers and search engines cannot follow them: %s", said, list, baseURLFix), nil
+}
+
+// firstXML is the first feed or sitemap of a built site, empty where it has none.
+func firstXML(built string) (found string, err error) {
+	err = filepath.WalkDir(built, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.EqualFold(filepath.Ext(name), ".xml") {
+			found, err = filepath.Rel(built, name)
+			return errors.Join(err, fs.SkipAll)
+		}
+		return err
+	})
+	if errors.Is(err, fs.SkipAll) {
+		err = nil
+	}
+	return found, err
+}
