@@ -55,7 +55,7 @@ type options struct {
 	scaled bool
 }
 
-// Scaled says that the run's delays were not those of real machines, so that it is not compared with the record.
+// Scaled says that the run's delays were not those of real machines.
 func Scaled() Option { return func(o *options) { o.scaled = true } }
 
 func chosen(list []Option) options {

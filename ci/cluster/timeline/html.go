@@ -28,12 +28,10 @@ func (t Timeline) HTML() ([]byte, error) {
 // page is the time line with its places on the axis.
 type page struct {
 	Timeline
-	Ticks      []tick
-	RecordAt   float64 // percent of the axis
-	ShowRecord bool
-	Rows       []row
-	Chain      []Link
-	Rest       Seconds
+	Ticks []tick
+	Rows  []row
+	Chain []Link
+	Rest  Seconds
 }
 
 type tick struct {
@@ -57,18 +55,14 @@ type gateRow struct {
 type bar struct{ Left, Width float64 }
 
 func newPage(t Timeline) page {
-	p := page{Timeline: t, Chain: t.Critical, Rest: t.unaccounted(), ShowRecord: t.Command == commandCreate && !t.Scaled}
+	p := page{Timeline: t, Chain: t.Critical, Rest: t.unaccounted()}
 	longest := t.Total
 	for _, layer := range t.Layers {
 		longest = max(longest, layer.End())
 	}
-	if p.ShowRecord {
-		longest = max(longest, Seconds(Record))
-	}
 	end := float64(max(longest, Seconds(time.Second))) * 1.03
 	at := func(s Seconds) float64 { return 100 * float64(s) / end }
 	place := func(s Span) bar { return bar{at(s.Start), at(s.Took)} }
-	p.RecordAt = at(Seconds(Record))
 	step := stepOf(time.Duration(end))
 	for s := time.Duration(0); float64(s) < end; s += step {
 		p.Ticks = append(p.Ticks, tick{At: at(Seconds(s)), Label: clock(Seconds(s)), Last: at(Seconds(s)) > 93})

@@ -11,9 +11,6 @@ func (t Timeline) Markdown() ([]byte, error) {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("## %s\n", escaped(t.Title()))
-	if against := t.Against(); against != "" {
-		line("%s.\n", against)
-	}
 	if f := t.Failure; f != nil {
 		line("### %s\n", escaped(f.Where()))
 		line("%s\n", fenced("text", f.Cause))

@@ -148,7 +148,7 @@ func TestTimesAreWrittenForAPerson(t *testing.T) {
 		59600 * time.Millisecond:         {"1 m 00 s", "59.6s"},
 		59960 * time.Millisecond:         {"1 m 00 s", "1m00.0s"},
 		113400 * time.Millisecond:        {"1 m 53 s", "1m53.4s"},
-		Record:                           {"8 m 20 s", "8m20.0s"},
+		8*time.Minute + 20*time.Second:   {"8 m 20 s", "8m20.0s"},
 		3*time.Hour + 4*time.Minute:      {"3 h 04 m", "184m00.0s"},
 		-time.Second:                     {"0.0 s", ""},
 		time.Hour - 300*time.Millisecond: {"1 h 00 m", "59m59.7s"},

@@ -6,24 +6,20 @@ import (
 	"time"
 )
 
-// Record is what create is measured against: the same layers, driven by a script on hardware of the same class.
-const Record = 8*time.Minute + 20*time.Second
-
-// commandCreate is the only command that there is a record of.
+// commandCreate is the command that resumes what it began.
 const commandCreate = "create"
 
 // Timeline is a run, made from its events.
 type Timeline struct {
-	Cluster  string      `json:"cluster"`
-	Command  string      `json:"command"`
-	Started  time.Time   `json:"started"`
-	Total    Seconds     `json:"total"`
-	Result   string      `json:"result"`
-	Failure  *Failure    `json:"failure,omitempty"`
-	Critical []Link      `json:"criticalPath"`
-	Record   *Comparison `json:"record,omitempty"` // only of a create that made every layer
-	Scaled   bool        `json:"scaled,omitempty"` // the sandbox's delays were not a homelab's
-	Layers   []Layer     `json:"layers"`
+	Cluster  string    `json:"cluster"`
+	Command  string    `json:"command"`
+	Started  time.Time `json:"started"`
+	Total    Seconds   `json:"total"`
+	Result   string    `json:"result"`
+	Failure  *Failure  `json:"failure,omitempty"`
+	Critical []Link    `json:"criticalPath"`
+	Scaled   bool      `json:"scaled,omitempty"` // the sandbox's delays were not a homelab's
+	Layers   []Layer   `json:"layers"`
 }
 
 // Failure is why a run did not get through.
@@ -33,12 +29,6 @@ type Failure struct {
 	Cause string `json:"cause"`
 	Look  string `json:"look,omitempty"` // what to look at
 	Next  string `json:"next,omitempty"` // the command that resumes
-}
-
-// Comparison is how far the run is from the record.
-type Comparison struct {
-	Record Seconds `json:"seconds"`
-	Gap    Seconds `json:"gap"` // negative where the run was faster
 }
 
 // Span is something that has a start and an end within a run.
@@ -210,16 +200,7 @@ func (b *builder) timeline(edges map[string][]string) Timeline {
 	t.markCritical(edges)
 	t.Failure = b.failure(t)
 	t.Scaled = b.scaled
-	if t.comparable() {
-		t.Record = &Comparison{Seconds(Record), t.Total - Seconds(Record)}
-	}
 	return t
-}
-
-// comparable says whether the run did what the record did: everything, from nothing.
-func (t Timeline) comparable() bool {
-	return !t.Scaled && t.Command == commandCreate && t.Result == ResultOK && len(t.Layers) > 0 &&
-		!slices.ContainsFunc(t.Layers, func(l Layer) bool { return l.Result != ResultOK })
 }
 
 func (b *builder) finish(s *span, began, ended time.Time) Span {

@@ -94,9 +94,6 @@ func TestTheCriticalPathFollowsWhatBoundedEachStart(t *testing.T) {
 	if last.Longest != "Kustomizations" || last.Wait.String() != "0.8 s" || made.Critical[1].Longest != "nodes" {
 		t.Errorf("got %+v", made.Critical)
 	}
-	if made.Record == nil || made.Against() != "1 m 37 s under the record of 8 m 20 s" {
-		t.Errorf("against the record: %q", made.Against())
-	}
 }
 
 func TestASlowSideBranchBecomesTheCriticalPath(t *testing.T) {
@@ -216,24 +213,6 @@ func TestWhatHasNoEndIsCalledInterrupted(t *testing.T) {
 	}
 	if made.Failure.NextCommand() != "dagger call create --cluster sandbox" {
 		t.Errorf("to go on: %q", made.Failure.Next)
-	}
-	if made.Record != nil {
-		t.Error("a run that did not end is compared with the record")
-	}
-}
-
-func TestOnlyAWholeCreateIsComparedWithTheRecord(t *testing.T) {
-	for name, compared := range map[string]bool{"create": true, "destroy": false} {
-		for _, result := range []string{ResultOK, ResultUnchanged} {
-			log := story{t: t}
-			log.add(0, Event{Kind: KindRun, Name: name, Phase: PhaseStart})
-			log.layer("platform", 0, 10, ResultOK)
-			log.layer("engine", 10, 20, result)
-			log.add(20, Event{Kind: KindRun, Name: name, Phase: PhaseEnd, Result: ResultOK})
-			if got := Build(log.events, edges).Record != nil; got != (compared && result == ResultOK) {
-				t.Errorf("%s with a layer that is %s: compared %t", name, result, got)
-			}
-		}
 	}
 }
 

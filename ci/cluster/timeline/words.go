@@ -19,26 +19,6 @@ func (t Timeline) Title() string {
 	}
 }
 
-// Against says how the run stands against the record: "1 m 29 s under the record of 8 m 20 s"; "" where it cannot be compared.
-func (t Timeline) Against() string {
-	if t.Record == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s the record of %s", t.GapWords(), t.Record.Record)
-}
-
-// GapWords is the gap to the record in words: "1 m 29 s under"; "" where there is none.
-func (t Timeline) GapWords() string {
-	switch {
-	case t.Record == nil:
-		return ""
-	case t.Record.Gap > 0:
-		return t.Record.Gap.String() + " over"
-	default:
-		return (-t.Record.Gap).String() + " under"
-	}
-}
-
 // Wait is a gate and its layer.
 type Wait struct {
 	Layer, Gate string
