@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/drain"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/run"
@@ -20,7 +19,7 @@ import (
 
 // check looks at all that could speak against it, before anything is changed, and tells all of it at once.
 func (l *leaving) check(ctx context.Context) error {
-	return l.step("checks", func(func(string)) (bool, error) {
+	return l.Step("checks", func(func(string)) (bool, error) {
 		var against []error
 		for _, look := range []func(context.Context) error{l.podsHaveRoom, l.etcdStays, l.apiStays, l.podsCome, l.volumesStay, l.nothingElseChanges} {
 			against = append(against, look(ctx))
@@ -67,7 +66,7 @@ func (l *leaving) apiStays(ctx context.Context) error {
 		if name == l.Node || vm.Role != description.RoleControlPlane {
 			continue
 		}
-		err := l.serves(ctx, net.JoinHostPort(vm.Address.String(), "6443"))
+		err := l.api.Serves(ctx, net.JoinHostPort(vm.Address.String(), "6443"))
 		if err == nil {
 			return nil
 		}
@@ -77,27 +76,12 @@ func (l *leaving) apiStays(ctx context.Context) error {
 	return fmt.Errorf("no other control plane than %s serves the API, and the virtual IP would have nowhere to go: %s", l.Node, strings.Join(silent, "; "))
 }
 
-// serves asks one control plane's own API.
-func (l *leaving) serves(ctx context.Context, address string) error {
-	client, err := kube.Connect("https://"+address, l.access.Kube.CA, l.access.Kube.Cert, l.access.Kube.Key)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, kube.RequestTimeout)
-	defer cancel()
-	return client.Ready(ctx)
-}
-
 // podsCome fails where a pod on the node would be lost for good.
 func (l *leaving) podsCome(ctx context.Context) error {
 	if l.node() == nil {
 		return nil
 	}
-	node, err := drain.Of(l.kube, l.Node)
-	if err != nil {
-		return err
-	}
-	orphans, err := node.Orphans(ctx)
+	orphans, err := l.api.Orphans(ctx, l.Node)
 	if err == nil && len(orphans) > 0 {
 		err = fmt.Errorf("nobody would make these pods on %s again: %s; delete them, or give each a controller", l.Node, strings.Join(orphans, ", "))
 	}
@@ -110,7 +94,7 @@ func (l *leaving) nothingElseChanges(ctx context.Context) error {
 	if !inState {
 		return nil
 	}
-	plan, err := platform.Plan(ctx, l.cluster, l.record, l.access, &run.OneNode{Name: l.Node, ID: vm.ID})
+	plan, err := l.Plan(ctx, run.OneNode{Name: l.Node, ID: vm.ID})
 	if err != nil {
 		return err
 	}

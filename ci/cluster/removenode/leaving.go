@@ -8,29 +8,22 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/state"
-	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
 )
 
 // leaving is a node on its way out, and what is there of it.
 type leaving struct {
 	Options
-	cluster *run.Cluster
-	record  *run.Record
-	access  *run.Access
-
-	kube     *kube.Client
-	typed    kubernetes.Interface
-	proxmox  *hypervisor.Hypervisor // nil where castle makes no machines
-	machines *talos.Access          // all that the state knows
+	session
+	described *description.Cluster
+	proxmox   proxmox  // nil where castle makes no machines
+	machines  machines // all that the state knows
+	api       api
 
 	known  state.VMs
 	vm     *hypervisor.VM // nil where it is gone
@@ -42,37 +35,34 @@ type leaving struct {
 }
 
 // look finds out what is there of the node, and fails where nobody knows it.
-func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, options Options) (_ *leaving, err error) {
-	l := &leaving{Options: options, cluster: cluster, record: record, access: access}
+func look(ctx context.Context, on session, described *description.Cluster, options Options) (_ *leaving, err error) {
+	l := &leaving{Options: options, session: on, described: described}
 	if l.made() {
-		l.proxmox = cluster.Hypervisor(access)
+		l.proxmox = on.Proxmox()
 	}
 	defer func() {
 		if err != nil {
 			l.close()
 		}
 	}()
-	if l.known, err = cluster.OwnMachines(ctx, access); err != nil {
+	if l.known, err = on.OwnMachines(ctx); err != nil {
 		return nil, err
 	}
 	if l.made() {
 		if l.vm, err = l.proxmox.Own(ctx, options.Node); err != nil {
 			return nil, err
 		}
-		if err = cluster.OthersDisksStay(ctx, access, l.known, []string{options.Node}); err != nil {
+		if err = on.OthersDisksStay(ctx, l.known, []string{options.Node}); err != nil {
 			return nil, err
 		}
 	}
-	if l.kube, err = access.API(); err != nil {
+	if l.api, err = on.API(); err != nil {
 		return nil, err
 	}
-	if l.typed, err = kubernetes.NewForConfig(l.kube.Config()); err != nil {
+	if l.nodes, err = l.api.Nodes(ctx); err != nil {
 		return nil, err
 	}
-	if l.nodes, err = l.listNodes(ctx); err != nil {
-		return nil, err
-	}
-	if l.machines, err = cluster.Present(l.known).Machines(access); err != nil {
+	if l.machines, err = on.Machines(l.known); err != nil {
 		return nil, err
 	}
 	if l.etcd, err = l.machines.EtcdQuorum(ctx); err != nil {
@@ -91,7 +81,7 @@ func look(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 
 // isThere fails where nothing is known of the node, or not enough to remove it.
 func (l *leaving) isThere() error {
-	name := l.cluster.Description.Name
+	name := l.described.Name
 	_, inState := l.known[l.Node]
 	switch {
 	case inState:
@@ -126,7 +116,7 @@ func (l *leaving) isOff(ctx context.Context) error {
 			return ctx.Err()
 		}
 		var err error
-		if l.nodes, err = l.listNodes(ctx); err != nil {
+		if l.nodes, err = l.api.Nodes(ctx); err != nil {
 			return err
 		}
 	}
@@ -140,17 +130,6 @@ func (l *leaving) close() {
 	if l.machines != nil {
 		l.machines.Close()
 	}
-}
-
-func (l *leaving) listNodes(ctx context.Context) (nodes []corev1.Node, err error) {
-	err = l.kube.Ask(ctx, func(ctx context.Context) error {
-		list, err := l.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err == nil {
-			nodes = list.Items
-		}
-		return err
-	})
-	return nodes, err
 }
 
 // node is the Node of Kubernetes, nil where there is none.
@@ -168,7 +147,7 @@ func (l *leaving) controlPlane() bool {
 }
 
 // made tells whether castle made the machine, and removes it.
-func (l *leaving) made() bool { return l.cluster.Description.MakesMachines() }
+func (l *leaving) made() bool { return l.described.MakesMachines() }
 
 // on tells whether the machine has power. Of one that castle did not make, nothing but its answer tells.
 func (l *leaving) on() bool {
@@ -176,17 +155,4 @@ func (l *leaving) on() bool {
 		return l.answer
 	}
 	return l.vm != nil && l.vm.Status == hypervisor.Running
-}
-
-// step notes a step of the way.
-func (l *leaving) step(name string, do func(tell func(string)) (did bool, err error)) error {
-	return l.record.Step(l.cluster.Description.Name, name, do)
-}
-
-// gone makes of "it is not there" no error.
-func gone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

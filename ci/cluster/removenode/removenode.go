@@ -47,7 +47,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 		if err != nil {
 			return err
 		}
-		l, err := look(ctx, cluster, record, access, options)
+		l, err := look(ctx, running{cluster, record, access}, cluster.Description, options)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (l *leaving) leave(ctx context.Context) error {
 			continue
 		}
 		if !errors.As(err, new(*run.Failure)) {
-			err = l.cluster.PlatformFailure(ctx, l.record, err)
+			err = l.Failure(ctx, err)
 		}
 		return err
 	}

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"tazlab.net/castle/ci/cluster/drain"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/run"
@@ -24,19 +21,15 @@ const (
 
 // drain takes the pods off the node. Where its machine does not run, nobody can end them: they go with the Node of Kubernetes.
 func (l *leaving) drain(ctx context.Context) error {
-	return l.step("drain "+l.Node, func(tell func(string)) (bool, error) {
+	return l.Step("drain "+l.Node, func(tell func(string)) (bool, error) {
 		if l.node() == nil {
 			return false, nil
 		}
-		node, err := drain.Of(l.kube, l.Node)
-		if err != nil {
-			return false, err
-		}
 		if !l.runs() {
 			tell("its machine does not run, so that its pods go with the node")
-			return true, node.Cordon(ctx, true)
+			return true, l.api.Cordon(ctx, l.Node)
 		}
-		if err := node.Drain(ctx, drain.Options{Deadline: l.DrainTimeout}, tell); err != nil {
+		if err := l.api.Drain(ctx, l.Node, l.DrainTimeout, tell); err != nil {
 			return true, fmt.Errorf("%w; make room for them, and call again, or give up with kubectl uncordon %s", err, l.Node)
 		}
 		return true, nil
@@ -52,7 +45,7 @@ func (l *leaving) leaveEtcd(ctx context.Context) error {
 		return nil
 	}
 	without := l.etcd.Without(l.Node)
-	return l.step(fmt.Sprintf("etcd without %s: %s", l.Node, without), func(tell func(string)) (bool, error) {
+	return l.Step(fmt.Sprintf("etcd without %s: %s", l.Node, without), func(tell func(string)) (bool, error) {
 		if without.Member == nil {
 			return false, nil
 		}
@@ -93,7 +86,7 @@ func (l *leaving) isNoMember(ctx context.Context, tell func(string)) error {
 
 // reset has the machine wipe its disk and switch itself off.
 func (l *leaving) reset(ctx context.Context) error {
-	return l.step("reset "+l.Node, func(tell func(string)) (bool, error) {
+	return l.Step("reset "+l.Node, func(tell func(string)) (bool, error) {
 		if !l.made() {
 			return l.giveBack(ctx, tell)
 		}
@@ -105,7 +98,7 @@ func (l *leaving) reset(ctx context.Context) error {
 			return false, nil
 		}
 		// Minutes have passed, and what is wiped is named by its address.
-		if _, err := l.cluster.OwnMachines(ctx, l.access); err != nil {
+		if _, err := l.OwnMachines(ctx); err != nil {
 			return false, err
 		}
 		if err := l.machines.Reset(ctx, l.Node); err != nil {
@@ -153,10 +146,10 @@ func (l *leaving) removeVM(ctx context.Context) error {
 		kept, _ = l.proxmox.Unreferenced(ctx, []hypervisor.VM{*l.vm})
 	}
 	err := run.Patiently(ctx, func(bool) error {
-		if _, err := l.cluster.OwnMachines(ctx, l.access); err != nil {
+		if _, err := l.OwnMachines(ctx); err != nil {
 			return err
 		}
-		return l.cluster.ApplyNode(ctx, l.record, l.access, run.OneNode{Name: l.Node, ID: vm.ID})
+		return l.ApplyNode(ctx, run.OneNode{Name: l.Node, ID: vm.ID})
 	})
 	if err != nil {
 		return err
@@ -186,12 +179,10 @@ func (l *leaving) removeVM(ctx context.Context) error {
 
 // forget removes the Node of Kubernetes, and with it what is left of its pods.
 func (l *leaving) forget(ctx context.Context) error {
-	return l.step("node "+l.Node, func(func(string)) (bool, error) {
+	return l.Step("node "+l.Node, func(func(string)) (bool, error) {
 		if l.node() == nil {
 			return false, nil
 		}
-		return true, l.kube.Ask(ctx, func(ctx context.Context) error {
-			return gone(l.typed.CoreV1().Nodes().Delete(ctx, l.Node, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(l.node().UID))}))
-		})
+		return true, l.api.Forget(ctx, l.node())
 	})
 }

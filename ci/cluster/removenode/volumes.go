@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -18,17 +16,7 @@ var longhornReplicas = schema.GroupVersionResource{Group: "longhorn.io", Version
 
 // volumesStay fails where a volume of Longhorn has no healthy copy on another node.
 func (l *leaving) volumesStay(ctx context.Context) error {
-	var replicas []unstructured.Unstructured
-	err := l.kube.Ask(ctx, func(ctx context.Context) error {
-		list, err := l.kube.Resource(longhornReplicas).List(ctx, metav1.ListOptions{})
-		if err == nil {
-			replicas = list.Items
-		}
-		return err
-	})
-	if apierrors.IsNotFound(err) { // no Longhorn
-		return nil
-	}
+	replicas, err := l.api.Replicas(ctx)
 	if err != nil {
 		return fmt.Errorf("look for volumes of Longhorn: %w", err)
 	}
