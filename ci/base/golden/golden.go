@@ -2,9 +2,13 @@
 package golden
 
 import (
+	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")
@@ -25,6 +29,18 @@ func Match(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs; look at it, and run with -update if it shall be so. Got\n%s", file, got)
+		t.Errorf("%s differs; if that is what you want, run the test with -update\n%s", file, Diff(file, string(want), got))
 	}
+}
+
+// shown is how many lines of a diff are worth reading.
+const shown = 40
+
+// Diff shows what differs, as diff -u does, and no more than its first lines.
+func Diff(name, want, got string) string {
+	lines := bytes.SplitAfter(diff.Diff(name, []byte(want), "got", []byte(got)), []byte("\n"))
+	if more := len(lines) - shown; more > 0 {
+		lines = append(lines[:shown], fmt.Appendf(nil, "… and %d lines more\n", more))
+	}
+	return string(bytes.Join(lines, nil))
 }
