@@ -15,58 +15,15 @@ if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	"$CASTLE" packages "${packages[@]}"
 fi
 
-# any is the pattern that go test finds each of some tests by.
-any() { local IFS='|' && echo "^($*)\$"; }
-
-# Where everything has to be built first, all of these would not end in time: further ways through code that other tests run, here or in
-# its package, and builds that the tests below depend on anyway. "make drill" plays those of them that are stories.
-slow=(
-	# integration
-	TestARealRootHoldsItsPackagesAndTellsTheirVersions
-	TestRealStandInsAreReproducibleAndRun
-	TestTheSDKCompilesFromItsCachesAlone
-	# scenarios
-	TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn
-	TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead
-	TestAMachineAtAnotherAddressIsNamed
-	TestAMachineFromAnotherTemplateIsNamed
-	TestANodeLeavesThatIsInterruptedAtEachStep
-	TestAPatchGoesToOneNodeAfterTheOther
-	TestARenderedRepositoryLivesOnSOPSAlone
-	TestAStoragesLockIsWaitedForOrNamed
-	TestAnotherCNIComesWithTheMachines
-	TestControlPlanesLeave
-	TestCredentialsAreKeptAgain
-	TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent
-	TestMachinesStandOnTwoHostsWithDisksAndAVLAN
-	TestMixedFaultsAreOutlasted
-	TestNewSandboxes
-	TestNodesAreRestartedOneAtATime
-	TestNothingLeaksWhereToolsTellAll
-	TestOneMachineIsAClusterWithoutStorage
-	TestRefusedGitCredentialsEndTheHandOverInFluxsWords
-	TestWhatDockerHubRefusesIsToldAndOutlasted
-	# end to end
-	TestTheSameCommitGivesTheSameDigestWithAColdCache
-)
-# The main paths: what is run of the end-to-end tests where building the tools has taken so long that all tests would not end within the 90
-# minutes of CI. A cluster is created by one of them; the scenarios, and the tests of what they are played with, are the next run's.
-main=(
-	TestADirtyTreeIsRefusedWithItsFiles
-	TestAPublishedPageIsServedFromThePublishedImage
-	TestASandboxIsCreatedUsedAndDestroyed
-	TestATagWithOtherContentIsNeverOverwritten
-	TestNoSecretIsLeftAnywhere
-	TestRollbackGoesToAnEarlierImageAndHistoryShowsIt
-)
-for name in "${slow[@]}" "${main[@]}"; do
-	grep -rq --include='*_test.go' "^func $name(" ci || { echo "there is no $name any more: take it off its list in scripts/test.sh" >&2; exit 1; }
-done
-[ -z "${ALL:-}" ] || slow=()
-# Another version of Hugo has a target of its own, test-hugo, which builds it.
-left_out=(-skip "$(any "${slow[@]}" TestASiteIsBuiltWithTheHugoThatItNames)")
-echo 'left to "make test-hugo": TestASiteIsBuiltWithTheHugoThatItNames'
-[ ${#slow[@]} = 0 ] || { echo 'left to "make test ALL=1":' && printf '  %s\n' "${slow[@]}"; }
+# Each test says itself which runs have no time for it (ci/test/needs/tier.go), and notes itself when it is left out.
+[ -n "${ALL:-}" ] || export CASTLE_TEST_RUN=most
+CASTLE_LEFT_OUT=$(mktemp)
+export CASTLE_LEFT_OUT
+last_words() {
+	[ ! -s "$CASTLE_LEFT_OUT" ] || { printf '\nleft out, by what runs it:\n' && sort -u "$CASTLE_LEFT_OUT"; }
+	rm -f "$CASTLE_LEFT_OUT"
+}
+trap last_words EXIT
 
 step() { printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"; }
 
@@ -81,7 +38,7 @@ unset TF_CLI_CONFIG_FILE
 lint_says=$(mktemp)
 scripts/lint.sh >"$lint_says" 2>&1 &
 lint=$!
-trap 'kill "$lint" 2>/dev/null || true; rm -f "$lint_says"' EXIT
+trap 'kill "$lint" 2>/dev/null || true; rm -f "$lint_says"; last_words' EXIT
 
 # Unit tests run these programs themselves; without them they are skipped.
 if [ -n "${CASTLE_REQUIRE_ALL:-}" ]; then
@@ -95,17 +52,16 @@ fi
 step "vet and lint"
 linted=0
 wait "$lint" || linted=$?
-trap 'rm -f "$lint_says"' EXIT
+trap 'rm -f "$lint_says"; last_words' EXIT
 cat "$lint_says"
 [ "$linted" = 0 ] || exit "$linted"
 
-race=(-race) run=() groups=create,browser others='/ci/test/(e2e|docker|scenarios)$' cold=
+race=(-race) groups=create,browser others='/ci/test/(e2e|docker|scenarios)$' cold=
 if [ -z "${ALL:-}" ] && [ "$SECONDS" -gt 1800 ]; then
 	cold=1 race=() groups=create others='/ci/(test|sandbox)/' # what the race detector needs would be compiled beside all else
-	run=(-run "$(any "${main[@]}")")
+	export CASTLE_TEST_RUN=main-paths
 	echo 'the tools had to be built first; left to the next "make test" are the race detector, the integration tests of ci/sandbox and ci/test, the'
-	echo 'scenarios, and of the end-to-end tests all but:'
-	printf '  %s\n' "${main[@]}"
+	echo 'scenarios, the tests with Docker, and of the end-to-end tests all but the main paths'
 fi
 
 step "unit tests${race:+, with the race detector}"
@@ -117,7 +73,7 @@ step "integration tests"
 mapfile -t packages < <(go list -test -f '{{.ImportPath}} {{.Deps}}' ./... |
 	sed -nE 's|^([^ ]+)\.test .*/ci/test/needs[] ].*|\1|p' | grep -Ev "$others")
 [ ${#packages[@]} -gt 0 ] || { echo "no package's tests say what they need: ci/test/needs has moved" >&2; exit 1; }
-go test -vet=off -count=1 -timeout 20m "${left_out[@]}" "${packages[@]}"
+go test -vet=off -count=1 -timeout 20m "${packages[@]}"
 
 step "the engine"
 variables=$("$CASTLE" setup --group="$groups" --cache="$CASTLE_CACHE")
@@ -125,10 +81,10 @@ eval "$variables"
 
 if [ -z "$cold" ]; then
 	step "create, against the proving ground"
-	go test -count=1 -timeout 40m -parallel 3 -v "${left_out[@]}" ./ci/test/scenarios
+	go test -count=1 -timeout 40m -parallel 3 -v ./ci/test/scenarios
 fi
 
 # -v, so that the output says what ran. One package after the other: both keep
 # two cores busy.
 step "the normal path, with Docker, and the end-to-end tests"
-CASTLE_E2E=1 go test -p 1 -count=1 -timeout 60m -v "${left_out[@]}" "${run[@]}" ./ci/test/docker ./ci/test/e2e
+CASTLE_E2E=1 go test -p 1 -count=1 -timeout 60m -v ./ci/test/docker ./ci/test/e2e

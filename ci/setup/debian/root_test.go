@@ -25,6 +25,7 @@ func needsMachine(t *testing.T) {
 }
 
 func TestARealRootHoldsItsPackagesAndTellsTheirVersions(t *testing.T) {
+	needs.Slow(t)
 	needsMachine(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()

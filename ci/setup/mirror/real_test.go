@@ -21,6 +21,7 @@ import (
 // TestRealStandInsAreReproducibleAndRun makes the nginx stand-in of images.yaml twice, with nothing in common but the
 // network. The others, which take minutes, come in with the end-to-end tests.
 func TestRealStandInsAreReproducibleAndRun(t *testing.T) {
+	needs.Slow(t)
 	needs.FullRun(t, "makes real stand-ins", "a Debian machine with root, Go and a mirror")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()

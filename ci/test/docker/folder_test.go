@@ -6,9 +6,12 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"tazlab.net/castle/ci/test/needs"
 )
 
 func TestWhatAKilledTestLeftIsRemovedAndWhatIsInUseIsNot(t *testing.T) {
+	needs.Most(t)
 	parent := t.TempDir()
 	held, err := newFolder(parent)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 const parentVariable = "CASTLE_DOCKERTEST_PARENT"
 
 func TestADaemonLeavesNothingBehindAndTheMachinesNetworkAlone(t *testing.T) {
+	needs.Most(t)
 	endToEnd(t)
 	_, before := net.InterfaceByName("docker0")
 	var folder folder
@@ -54,6 +55,7 @@ func TestADaemonLeavesNothingBehindAndTheMachinesNetworkAlone(t *testing.T) {
 }
 
 func TestAKilledTestTakesItsDaemonAlong(t *testing.T) {
+	needs.Most(t)
 	endToEnd(t)
 	if parent := os.Getenv(parentVariable); parent != "" {
 		daemon, err := Start(t.Context(), parent)

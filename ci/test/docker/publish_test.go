@@ -25,6 +25,7 @@ import (
 const publishDeadline = 15 * time.Minute
 
 func TestASiteIsPublishedWithDockerAndTheDaggerCLI(t *testing.T) {
+	needs.Most(t)
 	endToEnd(t)
 	start := time.Now()
 	newDaemon(t)

@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tazlab.net/castle/ci/test/needs"
 )
 
 func TestTheWrapperFindsTheFileOfTheProcessThatRuncStarts(t *testing.T) {
+	needs.Most(t)
 	for line, test := range map[string]struct {
 		args []string
 		want string
@@ -26,6 +29,7 @@ func TestTheWrapperFindsTheFileOfTheProcessThatRuncStarts(t *testing.T) {
 }
 
 func TestTheWrapperDropsOneCapabilityAndKeepsEverythingElse(t *testing.T) {
+	needs.Most(t)
 	for name, test := range map[string]struct{ before, after string }{
 		"a container": {
 			`{"hostname":"x","process":{"args":["CAP_SYS_RESOURCE"],"capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_RESOURCE","CAP_KILL"],"effective":["CAP_SYS_RESOURCE"]},"rlimits":[{"hard":18446744073709551615}]}}`,

@@ -14,10 +14,12 @@ import (
 	"testing/fstest"
 
 	"tazlab.net/castle/ci/setup/gotool"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // TestTalosIsUnpackedFromItsImage, of which a small one has the name here, and found again without Docker.
 func TestTalosIsUnpackedFromItsImage(t *testing.T) {
+	needs.Most(t)
 	endToEnd(t)
 	newDaemon(t)
 	recipe, err := gotool.Load("talos")

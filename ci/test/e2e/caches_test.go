@@ -16,6 +16,7 @@ import (
 
 	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/publish/report"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 	"tazlab.net/castle/ci/test/world"
 )
@@ -47,6 +48,7 @@ func picture(t *testing.T, of color.Color) string {
 // Two sites are published by one engine, and one of them spoils every cache that its code can write. What the other
 // one publishes next has the bytes that it had before.
 func TestASiteCannotChangeWhatAnotherOnePublishes(t *testing.T) {
+	needs.Most(t)
 	w := world.New(t)
 	const front = "<!doctype html><html lang=en><head><meta charset=utf-8><title>{{ .Title }}</title>"
 	const kinds = "disableKinds = ['taxonomy', 'term']\n"

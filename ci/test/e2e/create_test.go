@@ -27,6 +27,7 @@ import (
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -38,6 +39,7 @@ const scale = "--time-scale=0.05"
 
 // TestASandboxIsCreatedUsedAndDestroyed is one story, because every part of it needs the one before.
 func TestASandboxIsCreatedUsedAndDestroyed(t *testing.T) {
+	needs.MainPath(t)
 	began := time.Now().Add(-time.Second)
 	mustCall(t, nil, "sandbox-reset", "--cluster="+sandboxCluster)
 	on := []string{"--cluster=" + sandboxCluster, scale}
@@ -256,6 +258,7 @@ func bootstrapSecrets(t *testing.T) [][]byte {
 }
 
 func TestAnInvalidDescriptionRunsNothing(t *testing.T) {
+	needs.Most(t)
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(root(t), "terragrunt", "live"))); err != nil {
 		t.Fatal(err)

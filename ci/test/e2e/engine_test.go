@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // castle runs castle's own program on this machine.
@@ -55,6 +57,7 @@ func enginePID(t *testing.T, status string) int {
 }
 
 func TestASecondUpChangesNothing(t *testing.T) {
+	needs.Most(t)
 	before, exit := engineCommand(t, "status")
 	if exit != 0 {
 		t.Fatalf("the engine does not run:\n%s", before)
@@ -66,6 +69,7 @@ func TestASecondUpChangesNothing(t *testing.T) {
 }
 
 func TestACrashedEngineIsDetectedAndReplaced(t *testing.T) {
+	needs.Most(t)
 	before, _ := engineCommand(t, "status")
 	pid := enginePID(t, before)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -91,6 +95,7 @@ func TestACrashedEngineIsDetectedAndReplaced(t *testing.T) {
 }
 
 func TestTheEngineLeavesTheHostsResolverAlone(t *testing.T) {
+	needs.Most(t)
 	if !ownEngine() {
 		t.Skip("NOT RUN: the engine is not castle's own")
 	}

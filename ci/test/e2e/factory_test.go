@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // An empty folder becomes a repository with two clusters and a GitOps repository for one of them, and nothing of this repository is in it
 // or was changed.
 func TestAnEmptyFolderBecomesARepositoryOfClusters(t *testing.T) {
+	needs.Most(t)
 	folder := t.TempDir()
 	in := func(args ...string) string {
 		t.Helper()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -16,6 +17,7 @@ const leftOut = "--without=traefik,cert-manager,pull-secret,monitoring,notificat
 // An empty folder, and the calls that the README shows for it: at the end a page is served from the image that a cluster of that folder's
 // own description runs. The folder is no clone of this repository.
 func TestANewcomersFolderEndsInAPublishedPage(t *testing.T) {
+	needs.Most(t)
 	folder := newSite(t, map[string]string{
 		"castle.yaml": "gitops: {author: {name: A Newcomer, email: newcomer@example.org}}\n" +
 			"sites:\n  blog: {path: blog, image: me/blog, manifest: apps/base/hugo-blog/deployment.yaml}\n",

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // What is told of a call that is over its time: its last steps, and of every process on the machine how long it has run.
@@ -70,6 +72,7 @@ func pidOf(folder string) int {
 }
 
 func TestACallThatIsOverdueTellsWhatRan(t *testing.T) {
+	needs.Most(t)
 	if list := runningProcesses(); !strings.Contains(list, fmt.Sprintf("%d %d ", os.Getpid(), os.Getppid())) || !strings.Contains(list, ".test") {
 		t.Errorf("this test is not among the processes:\n%s", list)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/publish/report"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 	"tazlab.net/castle/ci/test/world"
 )
@@ -46,6 +47,7 @@ func publishFails(t *testing.T, w *world.World, source string, more ...string) s
 }
 
 func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
+	needs.MainPath(t)
 	w, source := world.New(t), newBlog(t)
 	sha := world.Git(t, source, "rev-parse", "HEAD")
 
@@ -97,6 +99,7 @@ func TestAPublishedPageIsServedFromThePublishedImage(t *testing.T) {
 }
 
 func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
+	needs.MainPath(t)
 	w, source := world.New(t), newBlog(t)
 	for _, name := range []string{"untracked.txt", "blog/content/_index.md"} {
 		filetest.Write(t, filepath.Join(source, name), "changed")
@@ -112,6 +115,7 @@ func TestADirtyTreeIsRefusedWithItsFiles(t *testing.T) {
 }
 
 func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
+	needs.Most(t)
 	w, source := world.New(t), newBlog(t)
 	result := publishJSON(t, w, source, "--dry-run")
 	if !result.DryRun || !result.GitOps.Changed || !strings.Contains(result.GitOps.New, result.Image.Tag) {
@@ -121,6 +125,7 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 }
 
 func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
+	needs.MainPath(t)
 	w, source := world.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	// The same commit on another port is another image.
@@ -150,6 +155,7 @@ func TestATagWithOtherContentIsNeverOverwritten(t *testing.T) {
 }
 
 func TestARegistryInABadMoodLeavesTheManifestAlone(t *testing.T) {
+	needs.Most(t)
 	w, source := world.New(t), newBlog(t)
 	w.Faults.Arm(registrytest.Fault{Mood: registrytest.Unauthorized, Times: 1000})
 	publishFails(t, w, source)
@@ -157,6 +163,7 @@ func TestARegistryInABadMoodLeavesTheManifestAlone(t *testing.T) {
 }
 
 func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
+	needs.MainPath(t)
 	w, source := world.New(t), newBlog(t)
 	first := publishJSON(t, w, source)
 	page := filepath.Join(source, "blog/content/about.md")
@@ -184,6 +191,7 @@ func TestRollbackGoesToAnEarlierImageAndHistoryShowsIt(t *testing.T) {
 }
 
 func TestThePullRequestModeLeavesTheMainBranchAlone(t *testing.T) {
+	needs.Most(t)
 	w, source := world.New(t), newBlog(t)
 	result := publishJSON(t, w, source, "--push-branch=castle/blog", "--pin-digest")
 	if commits := w.Commits(t, "main"); len(commits) != 1 {
@@ -195,10 +203,12 @@ func TestThePullRequestModeLeavesTheMainBranchAlone(t *testing.T) {
 }
 
 func TestThisBlogPassesItsOwnChecks(t *testing.T) {
+	needs.Most(t)
 	mustCall(t, nil, "check-blog", "--headers=strict", "--source="+newBlog(t))
 }
 
 func TestTheFindingsOfABlogAreAFileAndABaselineThatItPasses(t *testing.T) {
+	needs.Most(t)
 	of := []string{"--path=.", "--source=" + newSite(t, map[string]string{
 		"hugo.toml":         "baseURL = 'https://example.org/'\ntitle = 'Links'\nlocale = 'en'\n",
 		"layouts/home.html": `<!doctype html><html lang="en"><head><title>Links</title></head><body><h1>Links</h1><a href="/gone/">gone</a></body></html>`,

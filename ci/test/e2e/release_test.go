@@ -8,6 +8,7 @@ import (
 
 	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/registry"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/release"
 	"tazlab.net/castle/ci/test/world"
 )
@@ -35,6 +36,7 @@ func newRelease(t *testing.T) (module string) {
 }
 
 func TestAReleaseCompilesNothing(t *testing.T) {
+	needs.Most(t)
 	module := newRelease(t)
 	w := world.New(t)
 	source := newSites(t, w)

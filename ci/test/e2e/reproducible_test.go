@@ -6,6 +6,7 @@ import (
 
 	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/publish/report"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 	"tazlab.net/castle/ci/test/world"
 )
@@ -14,6 +15,7 @@ import (
 // the engine cached, and publishes each again from another clone. All of them stand in one test, since with an empty
 // cache castle has to be compiled again.
 func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
+	needs.Slow(t)
 	if !ownEngine() {
 		t.Skip("NOT RUN: the cache of an engine that is not castle's own would be emptied")
 	}
@@ -52,6 +54,7 @@ func mustBeTheSame(t *testing.T, first, second report.Result, varies string) {
 // TestACommitWhoseBuildsDifferIsPublishedOnce builds a site that shows the time. Reading the status rewrites the index,
 // so that the second call builds anew.
 func TestACommitWhoseBuildsDifferIsPublishedOnce(t *testing.T) {
+	needs.Most(t)
 	w, source := world.New(t), newSite(t, map[string]string{
 		"hugo.toml":          "baseURL = 'https://example.org/'\ntitle = 'Clock'\n",
 		"layouts/index.html": "<!doctype html><title>{{ site.Title }}</title><p>{{ now.UnixNano }}</p>",

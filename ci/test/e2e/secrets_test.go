@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/world"
 )
 
 // TestNoSecretIsLeftAnywhere publishes with canaries for secrets, once well and once badly, and looks for them in
 // everything that was printed, pushed, committed or kept.
 func TestNoSecretIsLeftAnywhere(t *testing.T) {
+	needs.MainPath(t)
 	began := time.Now().Add(-time.Second)
 	w, source := world.New(t), newBlog(t)
 	result := publishJSON(t, w, source)

@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/version"
 	"tazlab.net/castle/ci/publish/publishtest"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -27,6 +28,7 @@ func keys(t *testing.T) (environment, args []string, public string) {
 }
 
 func TestASignedBlogIsVerifiedAndAMovedTagIsNot(t *testing.T) {
+	needs.Most(t)
 	w := world.New(t)
 	source := newSites(t, w)
 	environment, key, public := keys(t)
@@ -69,6 +71,7 @@ func TestASignedBlogIsVerifiedAndAMovedTagIsNot(t *testing.T) {
 
 // For this machine's platform alone: each further one is compiled for minutes.
 func TestAReleaseIsRehearsedIntoALocalRegistryAndVerifiedFromThere(t *testing.T) {
+	needs.Most(t)
 	w := world.New(t)
 	environment, key, public := keys(t)
 	environment = append(environment, w.Environment()...)

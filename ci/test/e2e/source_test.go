@@ -8,10 +8,12 @@ import (
 
 	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/gitserver"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/world"
 )
 
 func TestTheSourceMayBeAGitURLWithARef(t *testing.T) {
+	needs.Most(t)
 	if !ownEngine() {
 		t.Skip("NOT RUN: only an engine on this machine reaches a Git remote on its loopback address")
 	}
@@ -33,6 +35,7 @@ func TestTheSourceMayBeAGitURLWithARef(t *testing.T) {
 }
 
 func TestAFolderWithoutGitIsExplained(t *testing.T) {
+	needs.Most(t)
 	w := world.New(t)
 	said := publishFails(t, w, filepath.Join(root(t), "blog", "content"))
 	if !strings.Contains(said, "Git") {
@@ -41,6 +44,7 @@ func TestAFolderWithoutGitIsExplained(t *testing.T) {
 }
 
 func TestAPreviewServesTheWorkingTreeAsItIs(t *testing.T) {
+	needs.Most(t)
 	w, source := world.New(t), newBlog(t)
 	filetest.Write(t, filepath.Join(source, "blog/content/draft-note.md"), "---\ntitle: Not committed yet\n---\nSome words.\n")
 	base := startService(t, root(t), w.Environment(), []string{"preview-blog", "--source=" + source, "--dirty"}, 8080)

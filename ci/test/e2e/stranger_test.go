@@ -13,6 +13,7 @@ import (
 	"tazlab.net/castle/ci/base/filetest"
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/publish/report"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/world"
 )
 
@@ -95,6 +96,7 @@ func localImages(t *testing.T) string {
 }
 
 func TestAStrangersRepositoryPublishesByItsOwnSettings(t *testing.T) {
+	needs.Most(t)
 	w := world.New(t)
 	source := newSites(t, w)
 	sha := world.Git(t, source, "rev-parse", "HEAD")

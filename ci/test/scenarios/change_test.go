@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -53,6 +54,7 @@ func more(id string) change {
 
 // TestNodesAreRestartedOneAtATime: more memory for all takes a restart of each, and etcd and the pods are to notice nothing.
 func TestNodesAreRestartedOneAtATime(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "homelab", "0.02", justPlatform()...)
 	w.on()

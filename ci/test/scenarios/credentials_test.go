@@ -12,6 +12,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -61,6 +62,7 @@ func (w *world) changeInfisical(name, value string) {
 // TestCredentialsAreKeptAgain: what opens a cluster is in Infisical from its first create on, and again after it was lost or spoilt.
 // Where it cannot be written that is told, and the cluster is up all the same.
 func TestCredentialsAreKeptAgain(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on()

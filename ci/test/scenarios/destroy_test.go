@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -26,6 +27,7 @@ const notRemoved = "not removed by itself, but with the machines that it was on:
 // TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent: first Flux and the webhooks of External Secrets do not run any more and a volume's driver
 // lets go of nothing, while the API answers; then no API answers at all.
 func TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0")
 	w.on()

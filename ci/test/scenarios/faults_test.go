@@ -12,6 +12,7 @@ import (
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -127,6 +128,7 @@ func TestTheLayersOutlastAnAPIServerThatRestarts(t *testing.T) {
 }
 
 func TestWhatDockerHubRefusesIsToldAndOutlasted(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", without(engineFolder, networkingFolder, gitopsFolder)...)
 	w.on("hub-limit=45s")
@@ -141,6 +143,7 @@ func TestWhatDockerHubRefusesIsToldAndOutlasted(t *testing.T) {
 }
 
 func TestAMachineFromAnotherTemplateIsNamed(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on("wrong-template=iscsi-tools")
@@ -155,6 +158,7 @@ func TestAMachineFromAnotherTemplateIsNamed(t *testing.T) {
 }
 
 func TestAMachineAtAnotherAddressIsNamed(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on("dhcp-drift=523")
@@ -162,6 +166,7 @@ func TestAMachineAtAnotherAddressIsNamed(t *testing.T) {
 }
 
 func TestAFailedCloneIsToldInProxmoxsWordsAndTheNextCreateGoesOn(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on("clone-fails=524")
@@ -193,6 +198,7 @@ func TestALyingEndpointDoesNotOpenTheGate(t *testing.T) {
 }
 
 func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle-cluster", "wait", local.layer`, `"--timeout=30s"`))...)
 	w.on("flux-no-secret")

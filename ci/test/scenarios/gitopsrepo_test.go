@@ -22,6 +22,7 @@ import (
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/factory/gitopsrepo"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/sopstest"
 )
 
@@ -105,6 +106,7 @@ func TestARenderedRepositoryIsAllThatAClusterNeeds(t *testing.T) {
 // TestARenderedRepositoryLivesOnSOPSAlone: without Infisical the repository's secrets come encrypted in it, as the user adds them.
 // And what leaves it leaves the cluster, namespaces aside.
 func TestARenderedRepositoryLivesOnSOPSAlone(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", notFollowed)
 	w.on() // makes the Git server's authority

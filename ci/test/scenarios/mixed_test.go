@@ -11,6 +11,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/sandbox/profile"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -24,6 +25,7 @@ const (
 // TestMixedFaultsAreOutlasted mixes faults at random over destroy and create of a cluster. What is meant to be outlasted is; what ends a run
 // leaves something that one more call, without the faults, makes a complete cluster of.
 func TestMixedFaultsAreOutlasted(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	tools(t)
 	seed := number(t, variableMixSeed, mixSeed)

@@ -10,6 +10,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/newcluster"
 	"tazlab.net/castle/ci/sandbox/furnish"
+	"tazlab.net/castle/ci/test/needs"
 )
 
 // newSandboxes are worlds of clusters that new-cluster describes in one folder of clusters, for the same layers.
@@ -43,6 +44,7 @@ func newSandboxes(t *testing.T, names ...string) []*world {
 
 // TestNewSandboxes is about two clusters that new-cluster described: they come up beside each other, and are two.
 func TestNewSandboxes(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	worlds := newSandboxes(t, "green", "teal")
 	var creates []*called

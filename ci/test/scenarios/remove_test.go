@@ -23,6 +23,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -127,6 +128,7 @@ func TestAWorkerLeaves(t *testing.T) {
 }
 
 func TestControlPlanesLeave(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0", justPlatform()...)
 	w.on()
@@ -182,6 +184,7 @@ func begins(name string) func(timeline.Event) bool {
 
 // TestANodeLeavesThatIsInterruptedAtEachStep: whatever has happened already, the next call does the rest.
 func TestANodeLeavesThatIsInterruptedAtEachStep(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "homelab", "0.02", justPlatform()...)
 	w.on()

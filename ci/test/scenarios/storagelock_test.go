@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
 // TestAStoragesLockIsWaitedForOrNamed: another task holds it for longer than Proxmox waits. The storage is a shared one, of whose lock the
 // provider does not know that it passes.
 func TestAStoragesLockIsWaitedForOrNamed(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	shared := change{file: "live/sandbox/world.yaml", from: "  nodes: [pve]\n", to: "  nodes: [pve]\n  storages: [{id: local-lvm, type: rbd, shared: true}]\n"}
 	w := newWorld(t, "none", "0", append(justPlatform(), shared)...)

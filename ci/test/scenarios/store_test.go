@@ -27,6 +27,7 @@ import (
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/states"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/sopstest"
 )
 
@@ -133,6 +134,7 @@ func (w *world) listen(address string) (listener net.Listener, err error) {
 // TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead: the lock objects of a killed run stay in the store. The next run of the same folder
 // frees them; any other one is told, and a person has to say that the holder is dead.
 func TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "homelab", "0.2", justPlatform()...)
 	w.keepStatesInS3()

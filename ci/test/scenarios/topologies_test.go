@@ -16,6 +16,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/timeline"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -42,6 +43,7 @@ func alone(storage string) []change {
 // TestOneMachineIsAClusterWithoutStorage: the one machine runs etcd, the API and all pods, and every restart takes all of that away. Its disk
 // is a linked clone of the template's.
 func TestOneMachineIsAClusterWithoutStorage(t *testing.T) {
+	needs.Slow(t)
 	w := newWorld(t, "homelab", "0.02", alone("storage: none\n")...)
 	w.on()
 	w.castle("create").succeeds()
@@ -158,6 +160,7 @@ func (w *world) hasNoStorage() {
 
 // TestAPatchGoesToOneNodeAfterTheOther, while the cluster is well, and restarts the nodes alone that Talos restarts for it.
 func TestAPatchGoesToOneNodeAfterTheOther(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "homelab", "0.02", justPlatform()...)
 	w.on()
@@ -214,6 +217,7 @@ func TestAPatchGoesToOneNodeAfterTheOther(t *testing.T) {
 
 // TestMachinesStandOnTwoHostsWithDisksAndAVLAN, each cloned from its own host's template.
 func TestMachinesStandOnTwoHostsWithDisksAndAVLAN(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	const worker = "vmID: 525, host: pve2, cores: 4, memory: 16384, disks: [{size: 100}, "
 	spread := []change{
@@ -287,6 +291,7 @@ spec:
 
 // TestAnotherCNIComesWithTheMachines, before any pod that needs a network.
 func TestAnotherCNIComesWithTheMachines(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	none := change{file: described, from: "  podSubnet: 10.244.0.0/16\n", to: "  podSubnet: 10.244.0.0/16\n  cni: none\n  cniManifests: [cni.yaml]\n"}
 	w := newWorld(t, "homelab", "0.02", without(storageFolder, gitopsFolder)...)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -31,6 +32,7 @@ func (w *world) talkative() []string {
 
 // TestNothingLeaksWhereToolsTellAll: OpenTofu, its providers and Terragrunt trace what they do, and programs die with their stacks on the screen.
 func TestNothingLeaksWhereToolsTellAll(t *testing.T) {
+	needs.Slow(t)
 	t.Parallel()
 	w := newWorld(t, "none", "0")
 	w.on()

@@ -69,6 +69,7 @@ exit 1
 var notCompiled = regexp.MustCompile(`not compiled beforehand: (\S+)`)
 
 func TestTheSDKCompilesFromItsCachesAlone(t *testing.T) {
+	needs.Slow(t)
 	needs.FullRun(t, "fills the compiler's caches in a real root", "a Debian machine with root, Go and a mirror")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
