@@ -23,8 +23,9 @@ type blog struct {
 	castle  *Castle
 	source  *dagger.Directory
 	path    string
-	headers string // that the image is to send
-	baseURL string // to build for and to serve at; empty: as the site itself says
+	headers string   // that the image is to send
+	baseURL string   // to build for and to serve at; empty: as the site itself says
+	after   []string // commands that run on what Hugo built
 	asked   hugoVersion
 	use     use
 	timer   *timer
@@ -72,6 +73,8 @@ type commit struct {
 	// files in it that decide them.
 	Packages     string   `json:"packages"`
 	PackageFiles []string `json:"packageFiles"`
+	// Built is the folder of the site that the commands of afterBuild find it in.
+	Built string `json:"built"`
 }
 
 // exported is a clean working tree's committed content.
@@ -117,6 +120,7 @@ func (b blog) export(ctx context.Context, dirty bool) (_ *exported, err error) {
 	out := container.
 		WithMountedDirectory("/source", b.source).
 		WithExec([]string{publishProgram, "export", "--source=/source", "--path=" + b.path, "--out=" + made, fmt.Sprintf("--dirty=%t", dirty),
+			fmt.Sprintf("--packages=%t", len(b.after) > 0),
 			"--hugo=" + b.asked.Version, "--hugo-from=" + b.asked.From, "--hugo-default=" + versionOf(hugo)})
 	text, err := out.Stdout(ctx)
 	if err != nil {
@@ -228,41 +232,75 @@ func (b blog) hugo(ctx context.Context, export *exported) (*builtSite, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.build(ctx, export, b.cached(export, "hugo-"+entry.named()))
+	asItIs := func(container *dagger.Container) *dagger.Container { return container }
+	return b.build(ctx, export, b.cached(export, "hugo-"+entry.named()), asItIs)
 }
 
 // hugoAnew builds the site with nothing that an earlier build left.
 func (b blog) hugoAnew(ctx context.Context, export *exported) (*builtSite, error) {
-	return b.build(ctx, export, uncached)
+	return b.build(ctx, export, uncached, uncached)
 }
 
-func (b blog) build(ctx context.Context, export *exported, caches dagger.WithContainerFunc) (_ *builtSite, err error) {
+// build builds the site with these caches and runs afterBuild; anew runs that again, too.
+func (b blog) build(ctx context.Context, export *exported, caches, anew dagger.WithContainerFunc) (*builtSite, error) {
+	container, folder, site, err := b.runHugo(ctx, export, caches)
+	if err != nil || len(b.after) == 0 {
+		return site, err
+	}
+	site.public, err = b.runAfter(ctx, container.With(anew), folder, export, site.public)
+	return site, err
+}
+
+// runHugo builds the site, in a container with Hugo and on a folder with the npm packages.
+func (b blog) runHugo(ctx context.Context, export *exported, caches dagger.WithContainerFunc) (
+	container *dagger.Container, folder *dagger.Directory, _ *builtSite, err error,
+) {
 	ctx, done := b.timer.step(ctx, "build the site with Hugo")
 	defer func() { done(err) }()
-	hugo, _, err := b.castle.hugoImage(ctx, export.Hugo)
+	container, _, err = b.castle.hugoImage(ctx, export.Hugo)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	hugo, err = b.castle.with(publishProgram, hugo.WithUser("root"))
+	container, err = b.castle.with(publishProgram, container.WithUser("root"))
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	folder := export.folder
+	folder = export.folder
 	if export.Packages != "" {
-		folder = folder.WithDirectory(export.Packages, b.nodeModules(hugo, export))
+		folder = folder.WithDirectory(export.Packages, b.nodeModules(container, export))
 	}
 	public, warnings := path.Join(made, "public"), path.Join(made, "warnings.json")
-	out, err := hugo.
+	out, err := container.
 		With(caches).
 		WithMountedDirectory("/export", folder).
 		WithExec([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + public,
-			"--base-url=" + b.baseURL, "--hugo-from=" + export.Hugo.From, "--warnings-out=" + warnings}).
+			"--base-url=" + b.baseURL, "--hugo-from=" + export.Hugo.From, "--warnings-out=" + warnings,
+			fmt.Sprintf("--after-build=%t", len(b.after) > 0)}).
 		Directory(made).
 		Sync(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	return &builtSite{public: out.Directory("public"), made: out}, nil
+	return container, folder, &builtSite{public: out.Directory("public"), made: out}, nil
+}
+
+// runAfter runs the commands of afterBuild on what Hugo built, which stands in the site's folder as it does on its
+// author's machine. They get no cache and no secret, and castle-publish gives them no network.
+func (b blog) runAfter(ctx context.Context, container *dagger.Container, folder *dagger.Directory, export *exported, public *dagger.Directory) (
+	_ *dagger.Directory, err error,
+) {
+	ctx, done := b.timer.step(ctx, "run afterBuild")
+	defer func() { done(err) }()
+	at := path.Join(export.Site, export.Built)
+	args := []string{publishProgram, "after-build", "--site=" + path.Join("/export", export.Site), "--built=" + path.Join("/export", at)}
+	for _, command := range b.after {
+		args = append(args, "--run="+command)
+	}
+	return container.
+		WithMountedDirectory("/export", folder.WithoutDirectory(at).WithDirectory(at, public)).
+		WithExec(args).
+		Directory(path.Join("/export", at)).
+		Sync(ctx)
 }
 
 // nodeModules is a folder with the npm packages that the site's lock file pins,
@@ -314,6 +352,9 @@ func (b blog) image(ctx context.Context, export *exported, public *dagger.Direct
 	args := []string{publishProgram, "image", "--site=/public", "--commit=/commit.json", "--hugo-name=" + hugoName,
 		fmt.Sprintf("--port=%d", as.port), "--headers=" + b.headers, "--base-url=" + b.baseURL, "--headers-out=" + headers,
 		"--cache=" + cacheMount, "--out=" + layout}
+	for _, command := range b.after {
+		args = append(args, "--after-build="+command)
+	}
 	for i, platform := range as.platforms {
 		base, err := b.castle.image("nginx", platform)
 		if err != nil {

@@ -294,7 +294,7 @@ func (c blogCheck) exported(ctx context.Context) (blog, *exported, error) {
 		return blog{}, nil, err
 	}
 	blog := blog{castle: c.site.Castle, source: c.site.Source, path: at.Path, headers: at.Headers, baseURL: at.BaseURL,
-		asked: at.hugo(), use: toLook, timer: newTimer()}
+		asked: at.hugo(), after: at.AfterBuild, use: toLook, timer: newTimer()}
 	export, err := blog.export(ctx, true)
 	return blog, export, plain(err)
 }

@@ -335,7 +335,7 @@ func (s *Site) Publish(
 	if err != nil {
 		return "", err
 	}
-	b.path, b.headers, b.baseURL, b.asked = at.Path, at.Headers, at.BaseURL, at.hugo()
+	b.path, b.headers, b.baseURL, b.asked, b.after = at.Path, at.Headers, at.BaseURL, at.hugo(), at.AfterBuild
 	g := &goal{settings: at, token: s.GitToken}
 
 	// A named cluster may have another GitOps repository: castle-publish publish

@@ -56,7 +56,7 @@ func (m *Castle) PreviewBlog(
 		return nil, err
 	}
 	blog := blog{castle: m, source: source, path: at.Path, headers: at.Headers, baseURL: at.BaseURL,
-		asked: at.hugo(), use: toLook, timer: newTimer()}
+		asked: at.hugo(), after: at.AfterBuild, use: toLook, timer: newTimer()}
 	export, err := blog.export(ctx, dirty)
 	if err != nil {
 		return nil, plain(err)

@@ -179,6 +179,7 @@ type settings struct {
 	Resource   string            `json:"resource"`
 	Deployment string            `json:"deployment"`
 	PinDigest  bool              `json:"pinDigest"`
+	AfterBuild []string          `json:"afterBuild"`
 
 	GitOpsURL    string `json:"gitopsURL"`
 	GitOpsBranch string `json:"gitopsBranch"`

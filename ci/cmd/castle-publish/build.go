@@ -35,6 +35,7 @@ func newNodeModulesCommand() *cobra.Command {
 func newBuildCommand() *cobra.Command {
 	var options hugobuild.Options
 	var warningsOut string
+	var after bool
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the site with Hugo; say in a line what it lacks",
@@ -45,6 +46,13 @@ func newBuildCommand() *cobra.Command {
 			if err != nil || warningsOut == "" {
 				return err
 			}
+			if !after {
+				missed, err := hugobuild.MissedAfterBuild(options.Site, options.Out)
+				if err != nil {
+					return err
+				}
+				notes = append(notes, missed)
+			}
 			return writeWarnings(warningsOut, notes...)
 		},
 	}
@@ -54,8 +62,28 @@ func newBuildCommand() *cobra.Command {
 	flags.StringVar(&options.Cache, "cache", "", "the folder for Hugo's caches")
 	flags.StringVar(&options.BaseURL, "base-url", "", "instead of the configuration's")
 	flags.StringVar(&options.From, "hugo-from", hugoversion.Default, "who asks for this version of Hugo")
+	flags.BoolVar(&after, "after-build", false, "commands of castle.yaml's afterBuild follow")
 	flags.StringVar(&warningsOut, "warnings-out", "", "a file to write to what is worth mending, for publish")
 	cli.Require(command, "site", "out", "cache")
+	return command
+}
+
+func newAfterBuildCommand() *cobra.Command {
+	var options hugobuild.AfterOptions
+	command := &cobra.Command{
+		Use:   "after-build",
+		Short: "Run the commands of castle.yaml's afterBuild on a built site, without a network",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options.Log = cmd.ErrOrStderr()
+			return hugobuild.After(cmd.Context(), options)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.Site, "site", "", "the site's folder")
+	flags.StringVar(&options.Built, "built", "", "what Hugo built, below it")
+	flags.StringArrayVar(&options.Commands, "run", nil, "a command for a shell; several times")
+	cli.Require(command, "site", "built", "run")
 	return command
 }
 

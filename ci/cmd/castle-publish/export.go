@@ -36,6 +36,8 @@ type exported struct {
 	// it is empty, and PackageFiles are the files in it that decide them.
 	Packages     string   `json:"packages,omitempty"`
 	PackageFiles []string `json:"packageFiles,omitempty"`
+	// Built is the folder in Site that Hugo builds into on its author's machine.
+	Built string `json:"built,omitempty"`
 	// Warnings say what in the site its author should change.
 	Warnings []warning.Warning `json:"warnings,omitempty"`
 }
@@ -88,7 +90,7 @@ func newExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made.Language = config.MainLanguage()
+			made.Language, made.Built = config.MainLanguage(), hugobuild.BuiltFolder(config)
 			if made.Packages, err = hugobuild.PackageFolder(out, made.Site); err != nil {
 				return err
 			}
@@ -115,6 +117,7 @@ func newExportCommand() *cobra.Command {
 	flags.StringVar(&asked.Version, "hugo", "", "the version of Hugo, before what the commit says")
 	flags.StringVar(&asked.From, "hugo-from", "--hugo", "who asks for it")
 	flags.StringVar(&hugoDefault, "hugo-default", "", "the version of Hugo where nobody asks for any")
+	flags.BoolVar(&source.Packages, "packages", false, "the site asks for npm packages, whatever its files say")
 	flags.BoolVar(&dirty, "dirty", false, "where the tree is not clean, take the site's files as they are, for a look at it")
 	cli.Require(command, "out")
 	return command

@@ -29,7 +29,7 @@ func newImageCommand() *cobra.Command {
 	var options siteimage.Options
 	var baseName, hugoName, commitFile, out, baseURL, headersOut string
 	var headers siteheaders.Mode
-	var bases, wanted []string
+	var bases, wanted, after []string
 	command := &cobra.Command{
 		Use:   "image",
 		Short: "Put a built site on top of nginx; write an OCI layout",
@@ -59,7 +59,7 @@ func newImageCommand() *cobra.Command {
 			}
 			options.Inputs = inputs.Inputs{
 				Commit: commit.SHA, Path: commit.Path, Hugo: hugoName, Base: baseName, Castle: version.Castle,
-				Platforms: platforms, Port: options.Port, BaseURL: baseURL, Headers: string(headers),
+				Platforms: platforms, Port: options.Port, BaseURL: baseURL, Headers: string(headers), AfterBuild: after,
 			}
 			var images []v1.Image
 			for _, options.Base = range opened {
@@ -90,6 +90,7 @@ func newImageCommand() *cobra.Command {
 	flags.StringVar(&hugoName, "hugo-name", "", "likewise that of the image that built the site")
 	flags.StringVar(&commitFile, "commit", "", "commit.json")
 	flags.IntVar(&options.Port, "port", siteimage.DefaultPort, "the port that nginx listens on")
+	flags.StringArrayVar(&after, "after-build", nil, "a command that ran on the site after Hugo, for the labels; several times")
 	addHeadersFlag(command, &headers)
 	flags.StringVar(&baseURL, "base-url", "",
 		"the address that the site is served at, with its path; default: what its home page's canonical link, "+

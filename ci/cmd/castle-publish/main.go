@@ -13,7 +13,7 @@ import (
 func main() {
 	redact.Add(os.Getenv(gitTokenVariable), cli.Secret(registryPasswordVariable), os.Getenv(cosignKeyVariable), cli.Secret(cosignPasswordVariable))
 	cli.Main(cli.Root("castle-publish", "The steps of publish-blog; they run inside castle's containers",
-		newSettingsCommand(), newSitesCommand(), newHeadersCommand(), newSigningKeyCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newImageCommand(),
+		newSettingsCommand(), newSitesCommand(), newHeadersCommand(), newSigningKeyCommand(), newExportCommand(), newReachableCommand(), newNodeModulesCommand(), newBuildCommand(), newAfterBuildCommand(), newImageCommand(),
 		newArchiveCommand(), newPreflightCommand(), newPublishCommand(), newRollbackCommand(), newUndoCommand(), newHistoryCommand(), newVerifyCommand(), newCheckCommand(),
 		newBrowseCommand(), newPullCommand(), newCompareCommand()), tracing.Start)
 }

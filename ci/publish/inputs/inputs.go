@@ -38,6 +38,8 @@ type Inputs struct {
 	Port      int      `json:"port,omitempty"`
 	BaseURL   string   `json:"baseURL,omitempty"` // where it is not the site's own
 	Headers   string   `json:"headers,omitempty"` // the mode, or a policy of the user's own
+	// AfterBuild are the commands that ran after Hugo. The lock file of their programs is the commit's.
+	AfterBuild []string `json:"afterBuild,omitempty"`
 }
 
 // known reports whether there is anything to compare.
@@ -97,6 +99,7 @@ func (i Inputs) Differences(was Inputs) []string {
 		{"the port", fmt.Sprint(was.Port), fmt.Sprint(i.Port)},
 		{"the base URL", was.BaseURL, i.BaseURL},
 		{"the headers", was.Headers, i.Headers},
+		{"afterBuild", strings.Join(was.AfterBuild, "; "), strings.Join(i.AfterBuild, "; ")},
 	} {
 		if row.was != row.now {
 			phrases = append(phrases, fmt.Sprintf("%s was %s and is %s", row.name, orNone(row.was), orNone(row.now)))

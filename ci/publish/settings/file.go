@@ -14,6 +14,7 @@ import (
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/strictyaml"
+	"tazlab.net/castle/ci/publish/site/hugobuild"
 	"tazlab.net/castle/ci/publish/site/hugoversion"
 	"tazlab.net/castle/ci/publish/site/siteheaders"
 )
@@ -94,6 +95,9 @@ type Site struct {
 	Deployment string `json:"deployment"`
 	// Write the digest beside the tag, so that the manifest names these very bytes.
 	PinDigest bool `json:"pinDigest"`
+	// Commands that run once Hugo has built the site, such as pagefind --site public: in the site's folder, by a shell, with the programs
+	// of its npm packages, without a network.
+	AfterBuild []string `json:"afterBuild"`
 }
 
 // baseURLForm is that of a site's address; its path may have an @, as in /@me/.
@@ -128,6 +132,7 @@ var facts = strictyaml.Facts{
 	"sites[].resource":    {Optional: true, Form: regexp.MustCompile(`^[A-Za-z]+/[^/]+(/[^/]+)?$`), What: "Kind/name, such as Deployment/blog"},
 	"sites[].deployment":  {Optional: true, Form: regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`), What: "namespace/name, such as blog/hugo-blog"},
 	"sites[].pinDigest":   {Default: false},
+	"sites[].afterBuild":  {Optional: true},
 }
 
 var grammar = strictyaml.Schema{Facts: facts}
@@ -229,6 +234,11 @@ func (s Site) check(r *strictyaml.Reader, path string) {
 	}
 	if at := path + ".path"; r.Has(at) && !fs.ValidPath(s.Path) {
 		r.Mistake(at, "%q is no folder of the repository; write it as blog or sites/blog, or . for the root", s.Path)
+	}
+	for i, command := range s.AfterBuild {
+		if err := hugobuild.CheckAfter(command); err != nil {
+			r.Mistake(fmt.Sprintf("%s.afterBuild[%d]", path, i), "%v; write it as on a command line: pagefind --site public", err)
+		}
 	}
 	if at := path + ".headers"; r.Has(at) {
 		if _, err := siteheaders.Parse(s.Headers); err != nil {

@@ -53,6 +53,7 @@ type Settings struct {
 	Resource   string   `json:"resource"`
 	Deployment string   `json:"deployment"`
 	PinDigest  bool     `json:"pinDigest"`
+	AfterBuild []string `json:"afterBuild"` // castle.yaml's: no flag says it
 
 	GitOpsURL    string `json:"gitopsURL"`
 	GitOpsBranch string `json:"gitopsBranch"`
@@ -95,6 +96,7 @@ func Resolve(file *File, flags Settings, cluster Cluster, need Need) (Settings, 
 		Resource:   cmp.Or(flags.Resource, site.Resource),
 		Deployment: cmp.Or(flags.Deployment, site.Deployment),
 		PinDigest:  flags.PinDigest || site.PinDigest,
+		AfterBuild: site.AfterBuild,
 
 		GitOpsURL:    cmp.Or(flags.GitOpsURL, cluster.GitOpsURL, f.GitOps.URL),
 		GitOpsBranch: cmp.Or(flags.GitOpsBranch, cluster.GitOpsBranch, f.GitOps.Branch, facts["gitops.branch"].Default.(string)),

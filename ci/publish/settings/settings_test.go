@@ -27,6 +27,7 @@ sites:
     platforms: [linux/amd64, linux/arm64]
     manifest: apps/wiki.yaml
     headers: strict
+    afterBuild: [pagefind --site public, "sh scripts/index.sh | sort > public/list.txt"]
 `
 
 // mistaken has a mistake of every kind.
@@ -42,7 +43,7 @@ sites:
     manifest: /etc/apps
     headers: "defult-src 'self'"
   wiki: {deployment: wiki, resource: wiki, hugo: v0.148.1}
-  docs: {hugo: 0.148}
+  docs: {hugo: 0.148, afterBuild: [pagefind --site 'public]}
   "a]b.c": {image: me/x:1}
 image: me/blog
 knownHosts: [git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDyhSjPwkQiMqZHvvMBWiUbWFnLYuRFDFi7UjhCwqKmT, git.example.org]
@@ -91,6 +92,7 @@ func TestFlagsGoBeforeTheClusterBeforeTheFileBeforeDefaults(t *testing.T) {
 			s.Site, s.Path, s.Image, s.TagPrefix, s.Port, s.Manifest, s.Headers = "wiki", ".", "ghcr.io/me/wiki", "v", 80, "apps/wiki.yaml", "strict"
 			s.Hugo, s.HugoFrom = "0.148.1", "castle.yaml"
 			s.Platforms = []string{"linux/amd64", "linux/arm64"}
+			s.AfterBuild = []string{"pagefind --site public", "sh scripts/index.sh | sort > public/list.txt"}
 		})},
 	} {
 		got, err := Resolve(file, c.flags, c.cluster, ForManifest)
@@ -157,6 +159,7 @@ castle.yaml:12: sites.wiki.hugo: "v0.148.1" is not a version of Hugo in three nu
 castle.yaml:12: sites.wiki.resource: "wiki" is not Kind/name, such as Deployment/blog
 castle.yaml:12: sites.wiki.deployment: "wiki" is not namespace/name, such as blog/hugo-blog
 castle.yaml:13: sites.docs.hugo: "0.148" is not a version of Hugo in three numbers, such as 0.148.1
+castle.yaml:13: sites.docs.afterBuild[0]: "pagefind --site 'public" is not a command for a shell (1:17: reached EOF without closing quote '); write it as on a command line: pagefind --site public
 castle.yaml:14: sites.a]b.c: "a]b.c" is no name for a site; write lower-case letters, digits and inner hyphens
 castle.yaml:14: sites.a]b.c.image: "me/x:1" is not an image's repository without tag or digest, such as ghcr.io/me/blog
 castle.yaml:15: unknown field "image"; known are gitops, registry, knownHosts, sites, clusters, layers

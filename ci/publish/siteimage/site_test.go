@@ -2,8 +2,11 @@ package siteimage
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +26,8 @@ func TestPathsTellWhatChangesHowOften(t *testing.T) {
 		"tags/index.html": termList, "tags/go/index.html": termList, "tags/go/page/3/index.html": termList, "tags/go/index.xml": feed,
 		"it/tags/go/index.html": termList, "zh-Hans/categories/x/index.html": termList,
 		"etiketten/tags/index.html": page, "css/main.css": asset, "FONT.WOFF2": asset, "PAGE/x/INDEX.HTML": page, "feed.rss": asset,
+		"pagefind/pagefind.js": asset, "pagefind/wasm.en.pagefind": asset, "pagefind/pagefind-entry.json": feed, "pagefind/pagefind.en_1.pf_meta": feed,
+		"pagefind/index/en_2.pf_index": feed, "pagefind/filter/en_3.pf_filter": feed, "pagefind/fragment/en_4.pf_fragment": page, "sw.js": feed, "js/sw.js.map": asset,
 	}
 	var s site
 	for name := range want {
@@ -72,6 +77,39 @@ func TestShardsAreOfSimilarSize(t *testing.T) {
 		if n := len(g.files); n < 100 || n > 220 {
 			t.Errorf("%s has %d of 2500 pages", g.name, n)
 		}
+	}
+}
+
+// What Pagefind makes of one edit: another text of the page, other parts of the index, and the program as it was.
+func TestASearchIndexIsSentWithoutTheAssets(t *testing.T) {
+	layers := func(version string) map[string]string {
+		files := map[string]string{
+			"index.html": "home", "pictures/a.png": "a", "pagefind/pagefind.js": "program", "pagefind/wasm.en.pagefind": "program",
+			"pagefind/pagefind-entry.json": version, "pagefind/pagefind.en_" + version + ".pf_meta": version,
+			"pagefind/index/en_" + version + ".pf_index": version, "pagefind/fragment/en_" + version + ".pf_fragment": version, "sw.js": version,
+		}
+		for i := range 400 {
+			files[fmt.Sprintf("pagefind/fragment/en_%d.pf_fragment", i)] = strings.Repeat("x", 4000)
+		}
+		var s site
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			s.files = append(s.files, memoryFile(name, []byte(files[name])))
+		}
+		keys := map[string]string{}
+		for _, g := range s.groups(siteDir) {
+			keys[g.name] = g.key()
+		}
+		return keys
+	}
+	before, after := layers("before"), layers("after")
+	var sent []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if before[name] != after[name] {
+			sent = append(sent, name)
+		}
+	}
+	if want := []string{"feeds", "pages 1/4", "pages 2/4"}; !slices.Equal(sent, want) {
+		t.Errorf("%q are sent of %q, want %q", sent, slices.Sorted(maps.Keys(after)), want)
 	}
 }
 

@@ -84,8 +84,8 @@ func shard(name, dir string, files []file, shards uint32) []group {
 	parts := make([][]file, shards)
 	for _, f := range files {
 		sum := sha256.Sum256([]byte(path.Dir(f.path)))
-		if path.Base(f.path) != "index.html" && path.Ext(f.path) == ".html" {
-			sum = sha256.Sum256([]byte(f.path)) // Hugo's uglyURLs: many pages in one folder
+		if path.Base(f.path) != "index.html" && path.Ext(f.path) == ".html" || path.Ext(f.path) == fragment {
+			sum = sha256.Sum256([]byte(f.path)) // many pages in one folder, as of Hugo's uglyURLs
 		}
 		at := binary.BigEndian.Uint32(sum[:4]) % shards
 		parts[at] = append(parts[at], f)
@@ -107,8 +107,12 @@ func shard(name, dir string, files []file, shards uint32) []group {
 
 var (
 	pagerForm    = regexp.MustCompile(`(^|/)page/[0-9]+$`)                                                     // Hugo's pagination
+	searchForm   = regexp.MustCompile(`\.pf_[a-z]+$|(^|/)pagefind-entry\.json$|(^|/)(sw|service-worker)\.js$`) // Pagefind's index; a list of all files, as Workbox writes it
 	taxonomyForm = regexp.MustCompile(`^(?:[a-z]{2,3}(?:-[A-Za-z]+)?/)?(tags|categories|series|authors)(/|$)`) // usual names, with or without language
 )
+
+// fragment is the extension of a page's text, which Pagefind shows of what it finds.
+const fragment = ".pf_fragment"
 
 // classify tells the kinds from paths alone, as a generator writes them. A wrong guess costs bytes, never correctness.
 //
@@ -136,8 +140,12 @@ func (s *site) classify() []kind {
 	found := make([]kind, len(s.files))
 	for i, f := range s.files {
 		dir := path.Dir(f.path)
-		switch f.extension() {
-		case ".html", ".htm":
+		switch extension := f.extension(); {
+		case extension == fragment:
+			found[i] = page
+		case searchForm.MatchString(f.path):
+			found[i] = feed
+		case extension == ".html", extension == ".htm":
 			switch {
 			case dir != "." && (path.Base(f.path) != "index.html" || !isList(dir)):
 				found[i] = page
@@ -146,7 +154,7 @@ func (s *site) classify() []kind {
 			default:
 				found[i] = list
 			}
-		case ".xml", ".json", ".txt":
+		case extension == ".xml", extension == ".json", extension == ".txt":
 			found[i] = page
 			if isList(dir) {
 				found[i] = feed

@@ -21,7 +21,7 @@ func Copy(options Options, dest string) (site string, err error) {
 		return "", fmt.Errorf("%s has no folder %s: name the Hugo site's folder with --path", options.Dir, options.Subdir)
 	}
 	c := committed{subdir: subdir}
-	if c.outside, err = hugopaths.Find(hugopaths.Folder(options.Dir), c.site()); err != nil {
+	if c.outside, err = hugopaths.Find(hugopaths.Folder(options.Dir), c.site(), options.Packages); err != nil {
 		return "", err
 	}
 	for _, problem := range c.outside.Problems {

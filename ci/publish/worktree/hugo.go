@@ -21,7 +21,7 @@ const mailmap = ".mailmap"
 func (c *committed) follow(ctx context.Context) error {
 	files := &commitFiles{ctx: ctx, repository: c.repository, site: c.site(), inSite: c.entries}
 	var err error
-	if c.outside, err = hugopaths.Find(files, c.site()); err != nil {
+	if c.outside, err = hugopaths.Find(files, c.site(), c.packages); err != nil {
 		return err
 	}
 	c.commit.GitInfo = c.outside.Config.Bool("enableGitInfo", false)

@@ -53,6 +53,7 @@ type committed struct {
 	repository repository
 	commit     Commit
 	subdir     string
+	packages   bool              // the site asks for npm packages
 	entries    []entry           // of the site's folder, then of what it needs outside
 	outside    hugopaths.Outside // what that is
 
@@ -69,7 +70,7 @@ func read(ctx context.Context, options Options) (committed, error) {
 	if err := checkSource(options.Dir); err != nil {
 		return committed{}, err
 	}
-	c := committed{subdir: subdir}
+	c := committed{subdir: subdir, packages: options.Packages}
 	if c.repository, err = openRepository(ctx, options.Dir); err != nil {
 		return committed{}, explain(err, options.Dir)
 	}

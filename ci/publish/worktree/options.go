@@ -15,6 +15,8 @@ type Options struct {
 	Dir string
 	// Subdir is the folder to publish, relative to Dir and with slashes; empty means all.
 	Subdir string
+	// Packages says that the site asks for npm packages, whatever its files say.
+	Packages bool
 }
 
 // subdir is the cleaned Subdir, empty for the top.

@@ -1,6 +1,7 @@
-// Package hugobuild builds an exported site inside the Hugo image: the npm packages of its lock file, then Hugo, which
-// fetches the modules of go.mod. What the commit pins goes in, and nothing that an earlier build left behind; what the
-// site needs and cannot have here ends in one line that names it and the way out.
+// Package hugobuild builds an exported site inside the Hugo image: the npm packages of its lock file, Hugo, which
+// fetches the modules of go.mod, and the commands of castle.yaml's afterBuild. What the commit pins goes in, and nothing
+// that an earlier build left behind; what the site needs and cannot have here ends in one line that names it and the way
+// out.
 package hugobuild
 
 import (
@@ -99,7 +100,10 @@ func Build(ctx context.Context, opts Options) (warnings []string, err error) {
 }
 
 // pageExtensions are those of pages, and of what a site without pages is for.
-var pageExtensions = []string{".html", ".htm", ".xhtml", ".json"}
+var (
+	htmlExtensions = []string{".html", ".htm", ".xhtml"}
+	pageExtensions = append([]string{".json"}, htmlExtensions...)
+)
 
 // hasPages refuses a built site without a page: Hugo is content where it finds neither layouts nor content.
 func hasPages(folder string) error {
@@ -157,7 +161,7 @@ func environment(ctx context.Context, opts Options, home string) ([]string, erro
 		"HUGO_CACHEDIR=" + filepath.Join(opts.Cache, "hugo"),
 		"HUGO_RESOURCEDIR=" + filepath.Join(opts.Cache, "resources"),
 		"HUGO_BUILD_USERESOURCECACHEWHEN=never",
-		"PATH=" + searchPath(opts.Site),
+		"PATH=" + searchPath(filepath.Dir(opts.Site)), // those in the site's own folder Hugo finds by itself
 	}
 	if named, err := namesProxy(opts.Site); err != nil || named {
 		return env, err
@@ -174,11 +178,11 @@ func environment(ctx context.Context, opts Options, home string) ([]string, erro
 	return append(env, "HUGO_MODULE_PROXY="+strings.TrimSpace(proxy)), nil
 }
 
-// searchPath is PATH with the programs of npm packages that are installed above the site, nearest first, as npm
-// itself starts programs. Those in the site's own folder Hugo finds by itself.
-func searchPath(site string) string {
+// searchPath is PATH with the programs of npm packages that are installed in a folder and above it, nearest first, as
+// npm itself starts programs.
+func searchPath(from string) string {
 	var folders []string
-	for folder := filepath.Dir(site); ; folder = filepath.Dir(folder) {
+	for folder := from; ; folder = filepath.Dir(folder) {
 		programs := filepath.Join(folder, "node_modules", ".bin")
 		if info, err := os.Stat(programs); err == nil && info.IsDir() {
 			folders = append(folders, programs)

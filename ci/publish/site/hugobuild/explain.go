@@ -90,8 +90,10 @@ func themeMissing(_, said string) error {
 		"run hugo mod init and hugo mod get, and commit go.mod and go.sum", match[1])
 }
 
-// packageOf are the npm packages of the programs that Hugo starts.
-var packageOf = map[string]string{"postcss": "postcss-cli", "tailwindcss": "@tailwindcss/cli", "babel": "@babel/cli"}
+// packageOf are the npm packages of programs that have another name: those that Hugo starts, and what runs after it.
+var packageOf = map[string]string{
+	"postcss": "postcss-cli", "tailwindcss": "@tailwindcss/cli", "babel": "@babel/cli", "workbox": "workbox-cli",
+}
 
 func programMissing(site, said string) error {
 	match := noBinary.FindStringSubmatch(said)
@@ -121,17 +123,21 @@ func packageMissing(site, said string) error {
 
 func notInstalled(site, what, name string) error {
 	if isThere(site, packageList) && !lockedAbove(site) {
-		other := ""
-		for _, lock := range []string{"yarn.lock", "pnpm-lock.yaml", "bun.lock"} {
-			if isThere(site, lock) {
-				other = ", which " + lock + " is not"
-			}
-		}
 		return fmt.Errorf("the site needs %s, and nothing of package.json is installed without a lock file of npm%s: "+
-			"run npm install and commit package-lock.json", what, other)
+			"run npm install and commit package-lock.json", what, otherLock(site))
 	}
 	return fmt.Errorf("the site needs %s, which its lock file does not have: run npm install --save-dev %s and commit package.json and package-lock.json",
 		what, name)
+}
+
+// otherLock says of the lock file of another program than npm that it does not count.
+func otherLock(site string) string {
+	for _, lock := range []string{"yarn.lock", "pnpm-lock.yaml", "bun.lock"} {
+		if isThere(site, lock) {
+			return ", which " + lock + " is not"
+		}
+	}
+	return ""
 }
 
 // lockedAbove reports whether the site or a folder above it has a lock file.

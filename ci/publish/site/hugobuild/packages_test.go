@@ -31,7 +31,7 @@ func packages(t *testing.T, site string) ([]string, error) {
 	return names, err
 }
 
-const listed = `
+const listing = `
 -- package.json --
 {"workspaces": ["packages/hugoautogen"]}
 -- packages/hugoautogen/package.json --
@@ -41,7 +41,7 @@ const listed = `
 func TestOnlyALockedListOfPackagesIsInstalled(t *testing.T) {
 	npm := needs.Command(t, "npm", "npm")
 	locked := t.TempDir()
-	write(t, locked, listed)
+	write(t, locked, listing)
 	lock := exec.CommandContext(t.Context(), npm, "install", "--package-lock-only", "--offline", "--ignore-scripts")
 	lock.Dir = locked
 	if output, err := lock.CombinedOutput(); err != nil {
@@ -51,7 +51,7 @@ func TestOnlyALockedListOfPackagesIsInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withLock := listed + "-- package-lock.json --\n" + string(text)
+	withLock := listing + "-- package-lock.json --\n" + string(text)
 
 	got, err := packages(t, withLock)
 	if want := []string{"node_modules", "packages", "node_modules/.package-lock.json", "node_modules/theme"}; err != nil || !slices.Equal(got, want) {
@@ -59,7 +59,7 @@ func TestOnlyALockedListOfPackagesIsInstalled(t *testing.T) {
 	}
 	for what, site := range map[string]string{
 		"no package.json":          "-- hugo.toml --\n",
-		"no lock":                  listed,
+		"no lock":                  listing,
 		"nothing listed":           "-- package.json --\n{\"name\": \"site\"}\n-- package-lock.json --\n{}\n",
 		"a committed node_modules": withLock + "-- node_modules/a/package.json --\n{}\n",
 	} {

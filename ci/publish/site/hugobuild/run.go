@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tazlab.net/castle/ci/base/offline"
 )
 
 // command is one run of a program of the image.
@@ -22,6 +24,8 @@ type command struct {
 	args    []string
 	dir     string
 	env     []string  // beside this process's own
+	only    []string  // instead of both
+	offline bool      // without a network
 	log     io.Writer // gets all that it says as well; nil for none
 }
 
@@ -39,6 +43,13 @@ func run(ctx context.Context, c command) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), c.env...)
+	start := cmd.Start
+	if c.only != nil {
+		cmd.Env = c.only
+	}
+	if c.offline {
+		start = func() error { return offline.Start(cmd) }
+	}
 	var said bytes.Buffer
 	cmd.Stdout = &said
 	if c.log != nil {
@@ -49,7 +60,10 @@ func run(ctx context.Context, c command) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
+	err := start()
+	if err == nil {
+		err = cmd.Wait()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return said.String(), context.Cause(ctx)

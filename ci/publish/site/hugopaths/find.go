@@ -35,9 +35,10 @@ type Missing struct {
 	Said string // where it is named: a file and a setting
 }
 
-// Find follows the configuration of the site in a folder of the repository.
-func Find(repository Repository, site string) (Outside, error) {
-	f := &finder{repository: repository, site: path.Clean(site), modules: map[string]string{}, seen: map[string]bool{}}
+// Find follows the configuration of the site in a folder of the repository. With packages, the site asks for npm packages whatever
+// its files say.
+func Find(repository Repository, site string, packages bool) (Outside, error) {
+	f := &finder{repository: repository, site: path.Clean(site), asks: packages, modules: map[string]string{}, seen: map[string]bool{}}
 	config, err := f.load(f.site)
 	if err != nil {
 		return Outside{}, err
@@ -63,6 +64,7 @@ func Find(repository Repository, site string) (Outside, error) {
 type finder struct {
 	repository Repository
 	site       string
+	asks       bool // for npm packages
 	project    settings
 	modules    map[string]string // folders of the Go modules that are in the repository, by their paths
 	seen       map[string]bool   // imports that were followed

@@ -29,11 +29,16 @@ func (m memory) Read(names []string, use func(string, []byte) error) error {
 // found is what a site in the folder website needs outside, as lines.
 func found(t *testing.T, archive string) string {
 	t.Helper()
+	return foundWith(t, archive, false)
+}
+
+func foundWith(t *testing.T, archive string, packages bool) string {
+	t.Helper()
 	repository := memory{}
 	for _, file := range txtar.Parse([]byte(archive)).Files {
 		repository[file.Name] = string(file.Data)
 	}
-	outside, err := Find(repository, "website")
+	outside, err := Find(repository, "website", packages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,4 +257,7 @@ func TestTheLockAboveASiteIsFoundWhereTheSiteAsksForPackages(t *testing.T) {
 		{"a lock of its own", list + lock + "-- website/package.json --\n-- website/package-lock.json --\n", ""},
 		{"a configuration of postcss", list + lock + "-- website/postcss.config.mjs --\n", root + "\npackages/ui"},
 	})
+	if got := foundWith(t, list+lock+"-- website/layouts/a.html --\n<p>\n", true); got != root+"\npackages/ui" {
+		t.Errorf("asked for by a setting: %q", got)
+	}
 }

@@ -25,8 +25,10 @@ func (f *finder) packages() error {
 	if err != nil || name == "" {
 		return err
 	}
-	if asked, err := f.asksForPackages(); err != nil || !asked {
-		return err
+	if !f.asks {
+		if asked, err := f.asksForPackages(); err != nil || !asked {
+			return err
+		}
 	}
 	var lock npmlock.Lock
 	err = f.repository.Read([]string{path.Join(root, name)}, func(_ string, text []byte) (err error) {
