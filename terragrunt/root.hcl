@@ -1,5 +1,6 @@
-# What all layers of all clusters have in common: the cluster's description, where states are kept, the providers, and
-# the hooks that tell castle where a run stands. A unit adds its module and its real dependencies, nothing else.
+# What all layers of all clusters have in common: the cluster's description, where states are kept and the providers. A unit
+# adds its module and its real dependencies, nothing else. What goes before and after a layer (what is there is imported, the
+# machines are brought up, the layer's gate is waited for) castle does beside Terragrunt.
 
 terragrunt_version_constraint = ">= 1.1.0"
 
@@ -65,9 +66,6 @@ locals {
   # A file of authorities, the system's and Proxmox's, where the system does not know who signed Proxmox's certificate. The
   # provider cannot be told of them in any other way, and no other layer trusts them.
   certificates = local.layer == "platform" ? get_env("CASTLE_PROXMOX_CERTIFICATES", "") : ""
-
-  # castle changes one node alone: what concerns the others, or waits for them, is not done.
-  one_node = get_env("CASTLE_ONE_NODE", "") != ""
 
   # Where this layer's state is kept. castle says it, since it reads the states too: {"engine": {"backend": …, "config": …}, …}.
   state = jsondecode(get_env("CASTLE_BACKENDS"))[local.layer]
@@ -161,69 +159,9 @@ terraform {
     commands  = get_env("CASTLE_PLANS", "") == "" ? [] : ["plan"]
     arguments = ["-json-into=${get_env("CASTLE_PLANS", "")}/${local.layer}.json"]
   }
-
-  # Where all machines are to be made, castle brings each one up as soon as this tells that it is there.
-  extra_arguments "ahead" {
-    commands  = local.layer == "platform" && get_env("CASTLE_AHEAD", "") != "" ? ["apply"] : []
-    arguments = ["-json-into=${get_env("CASTLE_AHEAD", "")}/platform.json"]
-  }
-
-  # In one process, since each costs as much as what it does:
-  # free: Helm takes a record that an interrupted run left unfinished for another process's lock, and would refuse for ever.
-  # adopt: what is there and in no state, since that was lost or a kill came before it was written, is imported and not made
-  # twice.
-  # secrets: without Infisical there is no store that Flux's Secrets could come from: castle applies them, and no state knows
-  # them.
-  before_hook "start" {
-    commands = ["apply"]
-    execute = concat(["castle-cluster", "layer", "start"],
-      contains(local.needs[local.layer], "helm") ? ["free"] : [],
-      local.layer == "engine" || local.layer == "platform" && local.makes_machines ? ["adopt"] : [],
-      local.layer == "gitops" && local.cluster.secrets.infisical == "none" ? ["secrets"] : [],
-    [local.layer])
-  }
-
-  before_hook "destroy" {
-    commands = ["destroy"]
-    execute  = ["castle-cluster", "layer", "start", local.layer]
-  }
-
-  # A plan makes nothing twice, either.
-  before_hook "adopt" {
-    if       = local.layer == "platform" && local.makes_machines
-    commands = ["plan"]
-    execute  = ["castle-cluster", "layer", "adopt", local.layer]
-  }
-
-  # Talos is driven by its API, in Go: what it needs is a state machine with retries, not a resource.
-  after_hook "talos" {
-    if       = local.layer == "platform" && !local.one_node
-    commands = ["apply"]
-    execute  = ["castle-cluster", "talos", "up"]
-  }
-
-  # The layer's gate: only what it lets pass is built upon. It stands here also when nothing was changed, since a
-  # cluster can have become unwell since.
-  after_hook "gate" {
-    if       = local.layer != "secrets" && !local.one_node
-    commands = ["apply"]
-    execute  = ["castle-cluster", "wait", local.layer]
-  }
-
-  # Not run where OpenTofu or a hook before it failed.
-  after_hook "end" {
-    commands = ["apply", "destroy"]
-    execute  = ["castle-cluster", "layer", "end", local.layer]
-  }
-
-  error_hook "failed" {
-    commands  = ["apply", "destroy"]
-    execute   = ["castle-cluster", "layer", "fail", local.layer]
-    on_errors = [".*"]
-  }
 }
 
-# No retries of Terragrunt's own: it would run a layer again, with its gate's whole deadline, for any error that speaks of a
+# No retries of Terragrunt's own: it would run a layer again, with the whole deadlines of the gates within it, for any error that speaks of a
 # timeout. What can be tried again is tried again where it is known to be harmless. A rule that matches nothing is how to
 # say so: without any rule there are the built-in ones.
 errors {

@@ -24,7 +24,7 @@ type outcome struct {
 	World    time.Duration // processor time of the world meanwhile
 	Began    time.Time
 	Timeline timeline.Timeline
-	Trace    []line // with a player, see record and script
+	Trace    []line // of one whose output's times are noted
 	folder   string
 }
 
@@ -34,7 +34,6 @@ type way int
 const (
 	plain    way = iota // as castle runs it
 	recorded            // the same, every line of the output with its time
-	scripted            // unit by unit, as the record's script did
 )
 
 // castle runs a command of castle on the world's cluster.
@@ -48,7 +47,7 @@ func (w *world) castle(ctx context.Context, how way, args ...string) (*outcome, 
 	path, trace := w.shop.path, ""
 	if how != plain || len(w.shop.variables) > 0 {
 		trace = filepath.Join(w.dir, fmt.Sprintf("trace-%d.jsonl", time.Now().UnixNano()))
-		if path, err = w.players(how, trace); err != nil {
+		if path, err = w.player(trace); err != nil {
 			return nil, err
 		}
 	}
@@ -93,11 +92,7 @@ func (w *world) castle(ctx context.Context, how way, args ...string) (*outcome, 
 }
 
 func (w *world) create(ctx context.Context, how way) (*outcome, error) {
-	args := []string{"create"}
-	if how == scripted {
-		args = append(args, "--pull-ahead=false") // the script had nothing pulled
-	}
-	return w.castle(ctx, how, args...)
+	return w.castle(ctx, how, "create")
 }
 
 func (w *world) destroy(ctx context.Context, how way) (*outcome, error) {
@@ -112,15 +107,13 @@ func (w *world) lastRun() (string, error) {
 	return runs[len(runs)-1], nil
 }
 
-// players writes the small programs that stand before the real ones, and gives the PATH in which they do.
-func (w *world) players(how way, trace string) (string, error) {
-	folder, err := os.MkdirTemp(w.dir, "players-*")
+// player writes the small program that stands before Terragrunt, and gives the PATH in which it does.
+func (w *world) player(trace string) (string, error) {
+	folder, err := os.MkdirTemp(w.dir, "player-*")
 	if err != nil {
 		return "", err
 	}
-	s := settings{Castle: filepath.Join(w.shop.path, "castle-cluster"), Terragrunt: filepath.Join(w.shop.path, "terragrunt"),
-		Trace: trace, Script: how == scripted, Variables: w.shop.variables}
-	data, err := json.Marshal(s)
+	data, err := json.Marshal(settings{Terragrunt: filepath.Join(w.shop.path, "terragrunt"), Trace: trace, Variables: w.shop.variables})
 	if err != nil {
 		return "", err
 	}
@@ -128,17 +121,8 @@ func (w *world) players(how way, trace string) (string, error) {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return "", err
 	}
-	names := []string{playTerragrunt}
-	if how == scripted {
-		names = append(names, playCastle)
-	}
-	for _, name := range names {
-		text := fmt.Sprintf("#!/bin/sh\nexec '%s' play %s '%s' \"$@\"\n", w.shop.self, name, file)
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o755); err != nil {
-			return "", err
-		}
-	}
-	return folder + ":" + w.shop.path, nil
+	text := fmt.Sprintf("#!/bin/sh\nexec '%s' play '%s' \"$@\"\n", w.shop.self, file)
+	return folder + ":" + w.shop.path, os.WriteFile(filepath.Join(folder, "terragrunt"), []byte(text), 0o755)
 }
 
 // firstIn is the program of that name in the first folder of a PATH that has it.

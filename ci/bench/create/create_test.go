@@ -3,8 +3,7 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/gates"
-	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
@@ -91,15 +88,6 @@ func TestImagesThatArePulledAheadAreThereOrOnTheirWay(t *testing.T) {
 	}
 }
 
-func TestTheScriptKnowsEveryGateOfTheLayers(t *testing.T) {
-	byHand := []string{"gitops-controllers", "blog"}
-	for _, gate := range gates.Names() {
-		if len(looks[gate]) == 0 && !slices.Contains(byHand, gate) {
-			t.Errorf("there is no look for the gate %s", gate)
-		}
-	}
-}
-
 // Five clones of 15 s, two at a time, are three rounds; the last one has 4 s more to go.
 func TestTheStorageLimitsHowManyVMsAreCloned(t *testing.T) {
 	only := profile.Delays{VMClone: 15 * time.Second, VMConfig: time.Second, VMStart: 2 * time.Second}
@@ -160,103 +148,62 @@ func TestDescriptionsOfAllSizesAreAccepted(t *testing.T) {
 	}
 }
 
-func TestTheScriptsOrderIsKeptAndARefusedLayerIsTriedAgain(t *testing.T) {
-	dir := t.TempDir()
-	for _, unit := range slices.Concat(order...) {
-		if err := os.Mkdir(filepath.Join(dir, unit), 0o755); err != nil {
-			t.Fatal(err)
+func TestATraceHasEachLineWithItsUnit(t *testing.T) {
+	var out, trace bytes.Buffer
+	printed := `{"level":"stdout","tf-path":"tofu","msg":"Apply complete!\n"}` + "\nno JSON\n"
+	if err := pass(strings.NewReader(printed), &out, &trace, "3-engine"); err != nil || out.String() != printed {
+		t.Errorf("it hands on %q, %v", out.String(), err)
+	}
+	file := filepath.Join(t.TempDir(), "trace.jsonl")
+	if err := os.WriteFile(file, trace.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := readTrace(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, l := range lines {
+		if l.Unit != "3-engine" {
+			t.Errorf("%+v", l)
 		}
+		texts = append(texts, l.Text)
 	}
-	// A stand-in that notes where it was called with what, and is refused once in 4-networking.
-	stand := filepath.Join(dir, "terragrunt")
-	text := `#!/bin/sh
-echo "$(basename "$PWD") $*" >>../calls
-if [ "$(basename "$PWD")" = 4-networking ] && [ ! -e refused ]; then
-	touch refused
-	echo 'Error: failed calling webhook "x": connection refused'
-	exit 1
-fi
-`
-	if err := os.WriteFile(stand, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(dir)
-	p, err := newPlayer(settings{Terragrunt: stand, Trace: filepath.Join(dir, "trace.jsonl"), Script: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.trace.Close()
-	report := filepath.Join(dir, "report.json")
-	err = p.script(context.Background(), []string{"run", "--all", "--report-file=" + report, "--report-format=json", "--tf-path=tofu", "--", "apply"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := os.ReadFile("calls")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(calls)), "\n")
-	slices.Sort(lines[5:]) // storage beside gitops
-	want := []string{"1-secrets", "2-platform", "3-engine", "4-networking", "4-networking", "5-storage", "6-gitops"}
-	for i := range want {
-		want[i] += " run --tf-path=tofu -- apply"
-	}
-	if !slices.Equal(lines, want) {
-		t.Errorf("called\n%s", strings.Join(lines, "\n"))
-	}
-
-	// The way back, for some units.
-	if err := os.Remove("calls"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.script(context.Background(), []string{"run", "--all", "--filter=./4-networking", "--filter=./6-gitops", "--", "destroy"}); err != nil {
-		t.Fatal(err)
-	}
-	if calls, err = os.ReadFile("calls"); err != nil || string(calls) != "6-gitops run -- destroy\n4-networking run -- destroy\n" {
-		t.Errorf("called\n%s%v", calls, err)
-	}
-	var rows terragrunt.Report
-	data, err := os.ReadFile(report)
-	if err == nil {
-		err = json.Unmarshal(data, &rows)
-	}
-	if err != nil || len(rows) != 6 {
-		t.Fatalf("report: %v, %d rows", err, len(rows))
-	}
-	for _, row := range rows {
-		if row.Result != terragrunt.Succeeded {
-			t.Errorf("%s: %s", row.Name, row.Result)
-		}
+	if want := []string{eventStart, "Apply complete!", "no JSON", eventEnd}; !slices.Equal(texts, want) {
+		t.Errorf("noted %q", texts)
 	}
 }
 
 func TestALayersTimeIsDividedByWhatTheToolsPrint(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-	o := &outcome{Began: began, Wall: 50 * time.Second, Trace: []line{
-		{at(2), "", eventStart},
-		{at(3), "4-networking", "Downloading Terraform configurations from there"},
-		{at(5), "4-networking", "Executing hook: start"},
+	span := func(from, to int) timeline.Span {
+		return timeline.Span{Start: timeline.Seconds(time.Duration(from) * time.Second), Took: timeline.Seconds(time.Duration(to-from) * time.Second)}
+	}
+	o := &outcome{Began: began, Wall: 50 * time.Second, Timeline: timeline.Timeline{
+		Started: at(2), Total: timeline.Seconds(46 * time.Second),
+		Layers: []timeline.Layer{{Name: "platform", Span: span(30, 44)}, {Name: "networking", Span: span(1, 33)}},
+	}, Trace: []line{
+		{at(3), "4-networking", eventStart},
+		{at(5), "4-networking", "OpenTofu has been successfully initialized!"},
 		{at(9), "4-networking", "OpenTofu used the selected providers to generate the following execution\nplan."},
 		{at(10), "4-networking", "terraform_data.webhook: Creating..."},
 		{at(25), "4-networking", "terraform_data.webhook: Creation complete after 15s [id=x]"},
 		{at(27), "4-networking", "Apply complete! Resources: 5 added, 0 changed, 0 destroyed."},
-		{at(28), "4-networking", "Executing hook: gate"},
-		{at(34), "4-networking", "Executing hook: end"},
-		{at(35), "4-networking", ""},
-		{at(36), "2-platform", "Executing hook: start"},
+		{at(28), "4-networking", eventEnd},
+		{at(29), "2-platform", eventStart},
+		{at(30), "2-platform", "No changes. Your infrastructure matches the configuration."},
+		{at(31), "2-platform", eventEnd},
+		{at(35), "2-platform", eventStart},
+		{at(36), "2-platform", "OpenTofu has been successfully initialized!"},
 		{at(37), "2-platform", "No changes. Your infrastructure matches the configuration."},
 		{at(38), "2-platform", "Apply complete! Resources: 0 added, 0 changed, 0 destroyed."},
-		{at(39), "2-platform", "Executing hook: talos"},
-		{at(44), "2-platform", "Executing hook: gate"},
-		{at(46), "2-platform", "Executing hook: end"},
-		{at(48), "", eventEnd},
 	}}
 	s := func(n int) seconds { return seconds(time.Duration(n) * time.Second) }
 	want := []phases{
-		{Layer: castleOwn, Init: s(2), End: s(2)},
-		{Layer: "platform", Start: s(36), Plan: s(1), Apply: s(1), Talos: s(5), Gates: s(2), End: s(1)},
-		{Layer: "networking", Start: s(3), Init: s(2), Plan: s(4), Apply: s(3), Gates: s(21), End: s(2)},
+		{Layer: castleOwn, Init: s(2), Gates: s(2)},
+		{Layer: "platform", Start: s(35), Init: s(1), Plan: s(1), Apply: s(1), Gates: s(8)},
+		{Layer: "networking", Start: s(3), Init: s(2), Plan: s(4), Apply: s(3), Gates: s(23)},
 	}
 	if got := split(o); !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

@@ -1,8 +1,7 @@
 //go:build linux
 
 // Command create measures `castle-cluster create` in the proving ground, on this machine and in one run, and prints tables in
-// Markdown: against the same layers driven in the order of the record's script, against the critical path of the
-// proving ground's own delays, with all delays at 0, with more nodes, and the ways out. Every world has a network namespace of its own.
+// Markdown: against the critical path of the proving ground's own delays, with all delays at 0, with more nodes, and the ways out. Every world has a network namespace of its own.
 //
 // Machines differ and are noisy, so the ratios are the figures to look at.
 package main
@@ -26,27 +25,26 @@ import (
 
 // The parts that can be chosen.
 const (
-	partScript   = "script"   // scale 1, homelab: create, a second create, and the script's order
+	partDelays   = "delays"   // scale 1, homelab: create and a second create
 	partOverhead = "overhead" // all delays 0: create, a second create, destroy, and where the time goes
 	partGates    = "gates"    // from a webhook that serves to its gate
 	partNodes    = "nodes"    // the same with more nodes
-	partOut      = "out"      // scale 1, homelab: destroy, the script's order, and nuclear-wipe
+	partOut      = "out"      // scale 1, homelab: destroy and nuclear-wipe
 )
 
-var parts = []string{partScript, partOverhead, partGates, partNodes, partOut}
+var parts = []string{partDelays, partOverhead, partGates, partNodes, partOut}
 
 type options struct {
 	root, castle, cache string
 	work                string
 	parts               []string
-	scriptRuns, runs    int
+	delayRuns, runs     int
 	gateRuns            int
 	scale               float64
 	uplink              string
 	sizes               string
 	slack               time.Duration
 	out                 string
-	baseline            bool
 	terragrunt          string
 	variables           listFlag
 }
@@ -77,7 +75,10 @@ func main() {
 
 func start(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "play" {
-		return play(ctx, args[1:])
+		return play(args[1:])
+	}
+	if len(args) > 0 && args[0] == "tee" {
+		return tee(args[1:])
 	}
 	var o options
 	var chosen string
@@ -87,12 +88,11 @@ func start(ctx context.Context, args []string) error {
 	flags.StringVar(&o.cache, "cache", "", "castle's cache folder, for the tools; empty: castle's own default")
 	flags.StringVar(&o.work, "work", "", "keep everything that the runs leave in this folder; empty: a temporary one, removed at the end")
 	flags.StringVar(&chosen, "parts", strings.Join(parts, ","), "what to measure")
-	flags.IntVar(&o.scriptRuns, "script-runs", 1, "runs of the part script, ten minutes each; the median counts")
+	flags.IntVar(&o.delayRuns, "delay-runs", 1, "runs of the part delays, five minutes each; the median counts")
 	flags.IntVar(&o.runs, "runs", 3, "runs of the part overhead; the median counts")
 	flags.IntVar(&o.gateRuns, "gate-runs", 10, "creations of the part gates, each with two gates")
-	flags.Float64Var(&o.scale, "scale", 1, "time scale of the parts script and out")
-	flags.StringVar(&o.uplink, "uplink", "", "width of the line that all nodes pull through in the parts script and out, as in 100Mbit; empty: each image takes its delay")
-	flags.BoolVar(&o.baseline, "baseline", true, "with the part script, also run the script's order")
+	flags.Float64Var(&o.scale, "scale", 1, "time scale of the parts delays and out")
+	flags.StringVar(&o.uplink, "uplink", "", "width of the line that all nodes pull through in the parts delays and out, as in 100Mbit; empty: each image takes its delay")
 	flags.StringVar(&o.sizes, "sizes", "3+2,5+20,7+100", "control planes and workers of the part nodes")
 	flags.DurationVar(&o.slack, "deadline", 15*time.Minute, "how long one create or destroy may take")
 	flags.StringVar(&o.out, "json", "", "write all figures to this file as well")
@@ -117,12 +117,12 @@ func start(ctx context.Context, args []string) error {
 
 // figures is everything that was measured, as -json has it.
 type figures struct {
-	Machine  string         `json:"machine"`
-	Script   *scriptFigures `json:"script,omitempty"`
-	Overhead *overhead      `json:"overhead,omitempty"`
-	Gates    *gateFigures   `json:"gates,omitempty"`
-	Nodes    []sizeFigures  `json:"nodes,omitempty"`
-	Out      *outFigures    `json:"out,omitempty"`
+	Machine  string        `json:"machine"`
+	Delays   *delayFigures `json:"delays,omitempty"`
+	Overhead *overhead     `json:"overhead,omitempty"`
+	Gates    *gateFigures  `json:"gates,omitempty"`
+	Nodes    []sizeFigures `json:"nodes,omitempty"`
+	Out      *outFigures   `json:"out,omitempty"`
 }
 
 func measure(ctx context.Context, o options) (err error) {
@@ -140,10 +140,10 @@ func measure(ctx context.Context, o options) (err error) {
 	for _, part := range o.parts {
 		var table string
 		switch part {
-		case partScript:
-			all.Script, err = s.script(ctx)
+		case partDelays:
+			all.Delays, err = s.delays(ctx)
 			if err == nil {
-				table = all.Script.markdown()
+				table = all.Delays.markdown()
 			}
 		case partOverhead:
 			all.Overhead, err = s.overhead(ctx)

@@ -31,19 +31,19 @@ func (s *shop) say(format string, values ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, values...))
 }
 
-// scriptFigures compare create with the script's order.
-type scriptFigures struct {
-	Scale  float64       `json:"scale"`
-	Uplink string        `json:"uplink,omitempty"`
-	Rounds []scriptRound `json:"rounds"`
+// delayFigures compare create with the delays alone.
+type delayFigures struct {
+	Scale  float64      `json:"scale"`
+	Uplink string       `json:"uplink,omitempty"`
+	Rounds []delayRound `json:"rounds"`
 }
 
-type scriptRound struct {
-	Create, Second, Script  seconds
+type delayRound struct {
+	Create, Second          seconds
 	Path                    seconds            // of the delays alone, each layer pulling its own images
 	Ahead                   seconds            // the same with all images pulled from the moment that a node runs
 	PathLayers, AheadLayers map[string]seconds // their ends
-	Layers, ScriptLayers    map[string]seconds // ends of the layers
+	Layers                  map[string]seconds // ends of the layers
 	Pulled                  int64              // bytes, by all nodes of the first create
 	Line                    seconds            // that they take of the line that the nodes share, where they share one
 }
@@ -57,16 +57,16 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 
 func (s seconds) String() string { return fmt.Sprintf("%.1f s", time.Duration(s).Seconds()) }
 
-func (s *shop) script(ctx context.Context) (*scriptFigures, error) {
-	figures := &scriptFigures{Scale: s.scale, Uplink: s.uplink}
-	for run := range s.scriptRuns {
-		var round scriptRound
+func (s *shop) delays(ctx context.Context) (*delayFigures, error) {
+	figures := &delayFigures{Scale: s.scale, Uplink: s.uplink}
+	for run := range s.delayRuns {
+		var round delayRound
 		err := s.within(ctx, "create", profile.NameHomelab, s.scale, nil, func(w *world) error {
 			created, err := w.create(ctx, plain)
 			if err != nil {
 				return err
 			}
-			s.say("script, run %d: create took %s", run+1, seconds(created.Wall))
+			s.say("delays, run %d: create took %s", run+1, seconds(created.Wall))
 			round.Create, round.Layers = seconds(created.Wall), ends(created)
 			if err := errors.Join(round.path(w, created, s.scale), round.line(w)); err != nil {
 				return err
@@ -80,29 +80,13 @@ func (s *shop) script(ctx context.Context) (*scriptFigures, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !s.baseline {
-			figures.Rounds = append(figures.Rounds, round)
-			continue
-		}
-		err = s.within(ctx, "script", profile.NameHomelab, s.scale, nil, func(w *world) error {
-			created, err := w.create(ctx, scripted)
-			if err != nil {
-				return err
-			}
-			s.say("script, run %d: in the script's order it took %s", run+1, seconds(created.Wall))
-			round.Script, round.ScriptLayers = seconds(created.Wall), ends(created)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
 		figures.Rounds = append(figures.Rounds, round)
 	}
 	return figures, nil
 }
 
 // path computes the critical path of the delays for the order in which this run's VMs were begun.
-func (r *scriptRound) path(w *world, created *outcome, scale float64) error {
+func (r *delayRound) path(w *world, created *outcome, scale float64) error {
 	description, err := description.Load(w.cluster)
 	if err != nil {
 		return err
@@ -118,7 +102,7 @@ func (r *scriptRound) path(w *world, created *outcome, scale float64) error {
 }
 
 // line tells what the nodes have pulled, and how long that takes of their line at the least.
-func (r *scriptRound) line(w *world) error {
+func (r *delayRound) line(w *world) error {
 	if w.shop.uplink == "" {
 		return nil
 	}
@@ -194,12 +178,11 @@ func ratio(a, b seconds) string {
 	return fmt.Sprintf("%.2f", float64(a)/float64(b))
 }
 
-func (f *scriptFigures) markdown() string {
-	create := median(column(f.Rounds, func(r scriptRound) seconds { return r.Create }))
-	script := median(column(f.Rounds, func(r scriptRound) seconds { return r.Script }))
-	second := median(column(f.Rounds, func(r scriptRound) seconds { return r.Second }))
-	path := median(column(f.Rounds, func(r scriptRound) seconds { return r.Path }))
-	ahead := median(column(f.Rounds, func(r scriptRound) seconds { return r.Ahead }))
+func (f *delayFigures) markdown() string {
+	create := median(column(f.Rounds, func(r delayRound) seconds { return r.Create }))
+	second := median(column(f.Rounds, func(r delayRound) seconds { return r.Second }))
+	path := median(column(f.Rounds, func(r delayRound) seconds { return r.Path }))
+	ahead := median(column(f.Rounds, func(r delayRound) seconds { return r.Ahead }))
 	var out strings.Builder
 	fmt.Fprintf(&out, "Profile homelab, time scale %g, medians of %d:\n\n", f.Scale, len(f.Rounds))
 	if f.Uplink != "" {
@@ -207,22 +190,21 @@ func (f *scriptFigures) markdown() string {
 	}
 	fmt.Fprintln(&out, "| | time | ratio | bar |\n|---|---:|---:|---:|")
 	fmt.Fprintf(&out, "| create | %s | | |\n", create)
-	fmt.Fprintf(&out, "| the same layers in the script's order | %s | %s | 0.75 |\n", script, ratio(create, script))
 	fmt.Fprintf(&out, "| critical path of the delays alone, each layer pulling its own images | %s | %s | 1.10 |\n", path, ratio(create, path))
 	fmt.Fprintf(&out, "| the same with the images pulled from the moment that a node runs | %s | %s | |\n", ahead, ratio(create, ahead))
 	if f.Uplink != "" {
-		line := median(column(f.Rounds, func(r scriptRound) seconds { return r.Line }))
+		line := median(column(f.Rounds, func(r delayRound) seconds { return r.Line }))
 		fmt.Fprintf(&out, "| the line of %s alone, for %d MiB | %s | %s | |\n", f.Uplink, f.Rounds[0].Pulled>>20, line, ratio(create, line))
 	}
 	fmt.Fprintf(&out, "| create again, nothing to change | %s | | 40 s |\n", second)
-	fmt.Fprintln(&out, "\n| layer ends after | create | script's order | the delays alone | with images pulled ahead |\n|---|---:|---:|---:|---:|")
+	fmt.Fprintln(&out, "\n| layer ends after | create | the delays alone | with images pulled ahead |\n|---|---:|---:|---:|")
 	for _, layer := range layerNames {
-		at := func(pick func(scriptRound) map[string]seconds) seconds {
-			return median(column(f.Rounds, func(r scriptRound) seconds { return pick(r)[layer] }))
+		at := func(pick func(delayRound) map[string]seconds) seconds {
+			return median(column(f.Rounds, func(r delayRound) seconds { return pick(r)[layer] }))
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", layer, at(func(r scriptRound) map[string]seconds { return r.Layers }),
-			at(func(r scriptRound) map[string]seconds { return r.ScriptLayers }), at(func(r scriptRound) map[string]seconds { return r.PathLayers }),
-			at(func(r scriptRound) map[string]seconds { return r.AheadLayers }))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", layer, at(func(r delayRound) map[string]seconds { return r.Layers }),
+			at(func(r delayRound) map[string]seconds { return r.PathLayers }),
+			at(func(r delayRound) map[string]seconds { return r.AheadLayers }))
 	}
 	return out.String()
 }

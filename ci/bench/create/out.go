@@ -12,8 +12,8 @@ import (
 
 // outFigures are how long it takes to be rid of a cluster.
 type outFigures struct {
-	Scale                 float64
-	Destroy, Script, Wipe seconds
+	Scale         float64
+	Destroy, Wipe seconds
 }
 
 // out makes a cluster without delays for each of the ways, and measures the way out with a homelab's.
@@ -25,7 +25,6 @@ func (s *shop) out(ctx context.Context) (*outFigures, error) {
 		do   func(*world) (*outcome, error)
 	}{
 		{"destroy", &figures.Destroy, func(w *world) (*outcome, error) { return w.destroy(ctx, plain) }},
-		{"destroy in the script's order", &figures.Script, func(w *world) (*outcome, error) { return w.destroy(ctx, scripted) }},
 		{"nuclear-wipe", &figures.Wipe, func(w *world) (*outcome, error) {
 			return w.castle(ctx, plain, "nuclear-wipe", "--confirm=sandbox")
 		}},
@@ -54,9 +53,8 @@ func (s *shop) out(ctx context.Context) (*outFigures, error) {
 
 func (f *outFigures) markdown() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Profile homelab, time scale %g:\n\n| | time | ratio |\n|---|---:|---:|\n", f.Scale)
-	fmt.Fprintf(&out, "| destroy | %s | |\n", f.Destroy)
-	fmt.Fprintf(&out, "| the same layers in the script's order, reversed | %s | %s |\n", f.Script, ratio(f.Destroy, f.Script))
-	fmt.Fprintf(&out, "| nuclear-wipe | %s | %s |\n", f.Wipe, ratio(f.Wipe, f.Script))
+	fmt.Fprintf(&out, "Profile homelab, time scale %g:\n\n| | time |\n|---|---:|\n", f.Scale)
+	fmt.Fprintf(&out, "| destroy | %s |\n", f.Destroy)
+	fmt.Fprintf(&out, "| nuclear-wipe | %s |\n", f.Wipe)
 	return out.String()
 }

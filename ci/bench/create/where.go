@@ -9,44 +9,36 @@ import (
 	"time"
 )
 
-// phases are where a layer's time went, out of what the tools printed and when.
+// phases are where a layer's time went, out of what the tools printed and when, and of the time line.
 type phases struct {
 	Layer string
 	// Since when the layer was worked on, from the command's start.
 	Start seconds
 	Init  seconds // Terragrunt's preparation and `tofu init`
-	Plan  seconds // the look at Helm's release, start of `tofu apply`, of its providers, and the refresh, until the plan is there
+	Plan  seconds // start of `tofu apply`, of its providers, and the refresh, until the plan is there
 	Apply seconds // the changes, without the gates among them
-	Talos seconds // castle-cluster talos up
-	Gates seconds // castle-cluster wait, within the changes and after them
-	End   seconds // from the last gate's end to the next step, with the hook that notes it
+	Gates seconds // castle-cluster wait within the changes; after them the machines' coming up, and the layer's own gate
 }
 
-func (p phases) total() seconds {
-	return p.Init + p.Plan + p.Apply + p.Talos + p.Gates + p.End
-}
+func (p phases) total() seconds { return p.Init + p.Plan + p.Apply + p.Gates }
 
-// castleOwn is the row for what castle does before Terragrunt starts and after it has ended.
+// castleOwn is the row for what castle does before the first layer starts and after the last one has ended.
 const castleOwn = "castle itself"
 
-// marks of the trace, by how a message begins. OpenTofu's own words, of 1.12; Terragrunt's, of 1.1.
+// marks of the trace, by how a message begins. OpenTofu's own words, of 1.12.
 const (
+	markInit      = "OpenTofu has been successfully initialized!"
 	markPlanned   = "OpenTofu used the selected providers"
 	markUnchanged = "No changes."
 	markApplied   = "Apply complete!"
-	markHook      = "Executing hook: "
 	markGate      = "terraform_data.webhook: Creating..."
 	markGateEnd   = "terraform_data.webhook: Creation complete"
 )
 
 // split divides a recorded run into its phases.
 func split(o *outcome) []phases {
-	if len(o.Trace) == 0 {
-		return nil
-	}
-	before := o.Trace[0].Time.Sub(o.Began)
-	after := o.Began.Add(o.Wall).Sub(o.Trace[len(o.Trace)-1].Time)
-	all := []phases{{Layer: castleOwn, Init: seconds(before), End: seconds(after)}}
+	own := phases{Layer: castleOwn, Init: seconds(o.Timeline.Started.Sub(o.Began)), Gates: seconds(o.Began.Add(o.Wall).Sub(o.Timeline.Started) - time.Duration(o.Timeline.Total))}
+	all := []phases{own}
 	for _, unit := range units(o.Trace) {
 		all = append(all, splitUnit(o, unit))
 	}
@@ -74,30 +66,26 @@ func splitUnit(o *outcome, unit string) phases {
 		if l.Unit != unit {
 			continue
 		}
-		if last.IsZero() {
-			p.Start, last = seconds(l.Time.Sub(o.Began)), l.Time
+		if last.IsZero() || l.Text == eventStart { // what goes before the layers plans the machines, too
+			p, field, last = phases{Layer: name, Start: seconds(l.Time.Sub(o.Began))}, &p.Init, l.Time
 		}
 		*field += seconds(l.Time.Sub(last))
 		last = l.Time
 		// One message can have several lines, of which the first need not tell.
 		for text := range strings.Lines(l.Text) {
-			hook, isHook := strings.CutPrefix(strings.TrimSpace(text), markHook)
 			switch {
-			case isHook && hook == "start":
+			case strings.HasPrefix(text, markInit):
 				field = &p.Plan
-			case isHook && hook == "talos":
-				field = &p.Talos
-			case isHook && hook == "gate":
-				field = &p.Gates
-			case isHook:
-				field = &p.End
 			case strings.HasPrefix(text, markPlanned), strings.HasPrefix(text, markUnchanged), strings.HasPrefix(text, markGateEnd):
 				field = &p.Apply
-			case strings.HasPrefix(text, markGate):
+			case strings.HasPrefix(text, markGate), strings.HasPrefix(text, markApplied):
 				field = &p.Gates
-			case strings.HasPrefix(text, markApplied):
-				field = &p.End
 			}
+		}
+	}
+	for _, layer := range o.Timeline.Layers {
+		if layer.Name == name {
+			p.Gates += seconds(max(o.Timeline.Started.Add(time.Duration(layer.End())).Sub(last), 0))
 		}
 	}
 	return p
@@ -105,9 +93,9 @@ func splitUnit(o *outcome, unit string) phases {
 
 func phasesMarkdown(all []phases) string {
 	var out strings.Builder
-	fmt.Fprintln(&out, "| | starts | init | plan | apply | talos | gates | rest | in all |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+	fmt.Fprintln(&out, "| | starts | init | plan | apply | gates | in all |\n|---|---:|---:|---:|---:|---:|---:|")
 	for _, p := range all {
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", p.Layer, p.Start, p.Init, p.Plan, p.Apply, p.Talos, p.Gates, p.End, p.total())
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s |\n", p.Layer, p.Start, p.Init, p.Plan, p.Apply, p.Gates, p.total())
 	}
 	return out.String()
 }

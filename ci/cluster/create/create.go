@@ -7,19 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	"tazlab.net/castle/ci/cluster/checks"
-	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/providers"
-	"tazlab.net/castle/ci/cluster/layers/state"
-	"tazlab.net/castle/ci/cluster/platform"
-	"tazlab.net/castle/ci/cluster/restart"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -45,215 +38,91 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 			cluster.Description.Platform, strings.Join(options.AllowReplace, ", "))
 	}
 	return cluster.Execute(ctx, "create", func(ctx context.Context, record *run.Record) error {
-		if err := charts.CheckDownloads(cluster.Tools.Charts, cluster.State); err != nil {
-			return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
-		}
-		if err := providers.CheckFetched(cluster.Tools.Providers, cluster.Layers, cluster.State); err != nil {
-			return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
-		}
-		access, err := cluster.SecretsLayer(ctx, record, true, func(ctx context.Context, values func() *secrets.Values) error {
-			return checks.Blocking(ctx, cluster, values, func(row checks.Row) error {
-				return record.Log.Append(timeline.Event{
-					Kind: timeline.KindStep, Cluster: cluster.Description.Name, Layer: layers.Secrets, Name: "check " + row.Group + " " + row.Name,
-					Phase: timeline.PhaseEnd, Result: timeline.ResultUnproven, Cause: row.Seen,
-				})
-			})
-		})
-		if err != nil {
-			return err
-		}
-		done, err := cluster.VerifyProxmox(ctx)
-		if err != nil {
-			return cluster.PlatformFailure(ctx, record, err)
-		}
-		defer done()
-		unwanted, err := mayRemove(ctx, cluster, access, options.RemoveLayers)
-		fresh := false
-		if err == nil {
-			fresh, err = begin(ctx, cluster, record, access, options.AllowReplace)
-		}
-		if err == nil {
-			err = removeLayers(ctx, cluster, record, access, unwanted)
-		}
-		if err != nil {
-			if errors.As(err, new(*run.Failure)) {
-				return err
-			}
-			return cluster.PlatformFailure(ctx, record, err)
-		}
-		if options.PullAhead {
-			defer pullAhead(ctx, cluster, record, access)()
-		}
-		kept := func() error { return nil }
-		if cluster.Description.Secrets.Infisical.Has() {
-			kept = keepCredentials(ctx, cluster, record, access)
-		}
-		err = run.Patiently(ctx, func(again bool) error {
-			if again { // what that has left half-made is known, and goes first
-				if fresh, err = begin(ctx, cluster, record, access, options.AllowReplace); err != nil {
-					return cluster.PlatformFailure(ctx, record, err)
-				}
-			}
-			return apply(ctx, cluster, record, access, fresh)
-		})
-		return errors.Join(err, cluster.NotKept(record, kept()))
+		c := &creation{Options: options, cluster: cluster, record: record}
+		defer c.close()
+		return c.execute(ctx)
 	})
 }
 
-// apply applies all layers. Machines that are all to be made come up beside that.
-func apply(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, fresh bool) error {
-	stop := func() error { return nil }
-	if fresh {
-		var err error
-		if stop, err = cluster.BringUpAhead(ctx, record, access); err != nil {
-			return err
-		}
-	}
-	err := cluster.Terragrunt(ctx, record, access, "apply", "-auto-approve")
-	return errors.Join(err, stop())
+// creation is one run of the verb.
+type creation struct {
+	Options
+	cluster *run.Cluster
+	record  *run.Record
+	access  *run.Access // what the secrets give access to
+
+	unwanted []layers.Layer // that are removed
+	fresh    bool           // all machines are to be made
+	verified func()         // ends what the tools know of Proxmox's certificate
 }
 
-// begin removes what an earlier create left unfinished, refuses to touch machines that are somebody else's and to take away unasked
-// those that are there, restarts one after the other those that have to be, and notes what this run is going to make. Where none is there it
-// refuses to make any whose credentials could not be kept. fresh tells that all machines are to be made.
-func begin(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, allowed []string) (fresh bool, err error) {
-	if err := cluster.RemoveUnfinished(ctx, record, access, false); err != nil {
-		return false, err
+func (c *creation) close() {
+	if c.verified != nil {
+		c.verified()
 	}
-	if !cluster.Description.MakesMachines() {
-		known, err := cluster.OwnMachines(ctx, access)
-		if err != nil {
-			return false, err
-		}
-		return false, reconcile(ctx, cluster, record, access, known, nil, planned(ctx, cluster, record, access), nil)
-	}
-	machines := cluster.Hypervisor(access)
-	defer machines.Close()
-	there, err := machines.Finished(ctx)
-	if err != nil {
-		return false, err
-	}
-	// A plan changes nothing, and of a cluster that is there one is needed: it is made beside the look whose the machines are.
-	plan := planned(ctx, cluster, record, access)
-	if len(there) > 0 {
-		planning, stop := context.WithCancel(ctx)
-		plan = beside(planned(planning, cluster, record, access))
-		defer func() { // nothing of it goes on where this ends early
-			stop()
-			_, _ = plan()
-		}()
-	}
-	known, err := cluster.OwnMachines(ctx, access)
-	if err != nil {
-		return false, err
-	}
-	if err := reconcile(ctx, cluster, record, access, known, there, plan, allowed); err != nil {
-		return false, err
-	}
-	return len(known)+len(there) == 0, noteUnfinished(ctx, cluster.StateFiles(access.Values), machines)
 }
 
-// noteUnfinished notes with the states what this run is going to make.
-func noteUnfinished(ctx context.Context, states state.Store, machines *hypervisor.Hypervisor) error {
-	begun, err := states.Unfinished(ctx)
-	if err != nil {
+// execute takes all steps. What fails can be gone on with.
+func (c *creation) execute(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		c.checkDownloads, c.openSecrets, c.verifyProxmox, c.checkUnwanted, c.prepareMachines, c.removeUnwanted, c.applyLayers,
+	} {
+		err := step(ctx)
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, new(*run.Failure)) {
+			err = c.cluster.PlatformFailure(ctx, c.record, err)
+		}
 		return err
 	}
-	ids, err := machines.Unfinished(ctx, begun)
+	return nil
+}
+
+// checkDownloads refuses charts and providers that are not what they should be.
+func (c *creation) checkDownloads(context.Context) error {
+	err := charts.CheckDownloads(c.cluster.Tools.Charts, c.cluster.State)
+	if err == nil {
+		err = providers.CheckFetched(c.cluster.Tools.Providers, c.cluster.Layers, c.cluster.State)
+	}
 	if err != nil {
-		return err
-	}
-	return states.NoteUnfinished(ctx, ids)
-}
-
-// planned plans the layer platform.
-func planned(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) func() (platform.Consequences, error) {
-	return func() (platform.Consequences, error) { return platform.Foresee(ctx, cluster, record, access) }
-}
-
-// beside does something from now on; what it returns waits for it.
-func beside[T any](do func() (T, error)) (wait func() (T, error)) {
-	wait = sync.OnceValues(do)
-	go func() { _, _ = wait() }()
-	return wait
-}
-
-// reconcile refuses what would take machines away that are there, known to the state or not, or keep Flux from applying what it applies, and restarts those that have to be. Where there
-// are none it keeps what can be kept of their credentials.
-func reconcile(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, known state.VMs, there map[string]string,
-	plan func() (platform.Consequences, error), allowed []string) error {
-	// A machine that is there and in no state is going to be imported, and could be changed by that.
-	if len(known)+len(there) == 0 {
-		if !cluster.Description.Secrets.Infisical.Has() {
-			return nil
-		}
-		return cluster.NotKept(record, keeperOf(cluster, record, access).ahead(ctx))
-	}
-	if err := cluster.FitsLockdown(ctx, access); err != nil {
 		return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
 	}
-	found, err := foresee(ctx, cluster, access, known, plan, allowed)
-	if err != nil {
-		return err
-	}
-	present := withLost(cluster, known, there)
-	if err := restart.Nodes(ctx, cluster, record, access, present, found); err != nil {
-		return err
-	}
-	return restart.Configurations(ctx, cluster, record, access, present)
+	return nil
 }
 
-// withLost are the VMs in the state, and those that no state knows and that are about to be imported, as they are described.
-func withLost(cluster *run.Cluster, known state.VMs, there map[string]string) state.VMs {
-	all := maps.Clone(known)
-	if all == nil {
-		all = state.VMs{}
-	}
-	for _, node := range cluster.Description.Nodes {
-		_, inState := known[node.Name]
-		if _, is := there[node.Name]; is && !inState {
-			all[node.Name] = state.VM{ID: node.VMID, Host: node.Host, Role: node.Role, Address: node.Address}
-		}
-	}
-	return all
-}
-
-// foresee waits for the plan of the layer platform, refuses what would take machines away unasked, and returns what it would do to the
-// nodes. known are those in its state.
-func foresee(ctx context.Context, cluster *run.Cluster, access *run.Access, known state.VMs,
-	plan func() (platform.Consequences, error), allowed []string) (found platform.Consequences, err error) {
-	var begun []string
-	if cluster.Description.MakesMachines() {
-		if begun, err = halfMade(ctx, cluster, access, known); err != nil {
-			return found, err
-		}
-	}
-	if found, err = plan(); err != nil {
-		return found, err
-	}
-	// One that no state knows is finished by the apply, and runs nothing yet that a restart would disturb.
-	found.Restarted = slices.DeleteFunc(found.Restarted, func(node string) bool {
-		_, inState := known[node]
-		return !inState && slices.Contains(begun, node)
+// openSecrets gets the secrets, and looks meanwhile at what would keep the cluster from coming up.
+func (c *creation) openSecrets(ctx context.Context) (err error) {
+	c.access, err = c.cluster.SecretsLayer(ctx, c.record, true, func(ctx context.Context, values func() *secrets.Values) error {
+		return checks.Blocking(ctx, c.cluster, values, func(row checks.Row) error {
+			return c.record.Log.Append(timeline.Event{
+				Kind: timeline.KindStep, Cluster: c.cluster.Description.Name, Layer: layers.Secrets, Name: "check " + row.Group + " " + row.Name,
+				Phase: timeline.PhaseEnd, Result: timeline.ResultUnproven, Cause: row.Seen,
+			})
+		})
 	})
-	// The note alone could be an old one: another machine may have gone on since, with the same state.
-	failed := slices.DeleteFunc(begun, func(node string) bool { return !known[node].Tainted })
-	if err := found.Refused(cluster.Description, allowed, failed); err != nil {
-		return found, err
-	}
-	return found, cluster.OthersDisksStay(ctx, access, known, slices.Concat(found.Removed, found.Replaced))
+	return err
 }
 
-// halfMade are the nodes whose VMs an earlier create had begun, but for those whose machines answer with a configuration:
-// a note does not know what was done since from another machine.
-func halfMade(ctx context.Context, cluster *run.Cluster, access *run.Access, known state.VMs) ([]string, error) {
-	ids, err := cluster.StateFiles(access.Values).Begun(ctx)
-	if err != nil {
-		return nil, err
+// verifyProxmox refuses another certificate than the described one.
+func (c *creation) verifyProxmox(ctx context.Context) (err error) {
+	c.verified, err = c.cluster.VerifyProxmox(ctx)
+	return err
+}
+
+// applyLayers applies all layers. Beside that the machines pull images, and the administrator's credentials are kept.
+func (c *creation) applyLayers(ctx context.Context) error {
+	if c.PullAhead {
+		defer c.pullImages(ctx)()
 	}
-	machines := cluster.Hypervisor(access)
-	defer machines.Close()
-	begun := machines.Begun(ids)
-	configured, err := cluster.Configured(ctx, access, known, begun)
-	return slices.DeleteFunc(begun, func(node string) bool { return slices.Contains(configured, node) }), err
+	kept := c.keepCredentials(ctx)
+	err := run.Patiently(ctx, func(again bool) error {
+		if again { // what that has left half-made is known, and goes first
+			if err := c.prepareMachines(ctx); err != nil {
+				return c.cluster.PlatformFailure(ctx, c.record, err)
+			}
+		}
+		return c.cluster.Apply(ctx, c.record, c.access, c.fresh)
+	})
+	return errors.Join(err, c.cluster.NotKept(c.record, kept()))
 }

@@ -12,34 +12,33 @@ import (
 	"tazlab.net/castle/ci/cluster/teardown"
 )
 
-// mayRemove are the layers that are there and that cluster.yaml has no more. It fails where one of them was not typed by name, where another
-// one was, and where something would be lost that nobody has named.
-func mayRemove(ctx context.Context, cluster *run.Cluster, access *run.Access, typed []string) ([]layers.Layer, error) {
+// checkUnwanted finds the layers that are there and that cluster.yaml has no more. It fails where one of them was not typed by name, where
+// another one was, and where something would be lost that nobody has named.
+func (c *creation) checkUnwanted(ctx context.Context) error {
 	var against []error
-	for _, name := range typed {
-		if !slices.ContainsFunc(layers.Without(cluster.Description), func(layer layers.Layer) bool { return layer.Name == name }) {
+	for _, name := range c.RemoveLayers {
+		if !slices.ContainsFunc(layers.Without(c.cluster.Description), func(layer layers.Layer) bool { return layer.Name == name }) {
 			against = append(against, fmt.Errorf("--remove-layer %s: only a layer is removed that cluster.yaml does without (storage: none, loadBalancer: none)", name))
 		}
 	}
-	unwanted, err := cluster.Unwanted(ctx, access)
+	unwanted, err := c.cluster.Unwanted(ctx, c.access)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var removed []layers.Layer
 	for _, one := range unwanted {
-		if !slices.Contains(typed, one.Layer.Name) {
-			against = append(against, one.Refused(cluster.Description.Name))
+		if !slices.Contains(c.RemoveLayers, one.Layer.Name) {
+			against = append(against, one.Refused(c.cluster.Description.Name))
 			continue
 		}
-		removed = append(removed, one.Layer)
+		c.unwanted = append(c.unwanted, one.Layer)
 		if one.Layer.Name == layers.Storage {
-			against = append(against, noVolumes(ctx, access))
+			against = append(against, noVolumes(ctx, c.access))
 		}
 	}
 	if err := errors.Join(against...); err != nil {
-		return nil, &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
+		return &run.Failure{Cause: err.Error(), Resume: "nothing was changed"}
 	}
-	return removed, nil
+	return nil
 }
 
 // noVolumes fails where Longhorn has volumes: what is on them would be lost.
@@ -63,22 +62,22 @@ func teardownOf(access *run.Access) (*teardown.Cluster, error) {
 	return teardown.Of(client)
 }
 
-// removeLayers removes layers that the cluster goes on without.
-func removeLayers(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, which []layers.Layer) error {
-	if len(which) == 0 {
+// removeUnwanted removes layers that the cluster goes on without.
+func (c *creation) removeUnwanted(ctx context.Context) error {
+	if len(c.unwanted) == 0 {
 		return nil
 	}
-	connection, err := teardownOf(access)
+	connection, err := teardownOf(c.access)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(which, func(layer layers.Layer) bool { return layer.Name == layers.Storage }) {
-		err := record.LayerStep(cluster.Description.Name, layers.Storage, "Longhorn's deletion flag", func(tell func(string)) (bool, error) {
+	if slices.ContainsFunc(c.unwanted, func(layer layers.Layer) bool { return layer.Name == layers.Storage }) {
+		err := c.record.LayerStep(c.cluster.Description.Name, layers.Storage, "Longhorn's deletion flag", func(tell func(string)) (bool, error) {
 			return connection.LetLonghornGo(ctx, tell)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return cluster.DestroyLayers(ctx, record, access, which, 0)
+	return c.cluster.DestroyLayers(ctx, c.record, c.access, c.unwanted, 0)
 }

@@ -5,7 +5,6 @@
 package kube
 
 import (
-	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -29,9 +28,6 @@ const (
 	ClientKeyVariable  = "KUBE_CLIENT_KEY_DATA"
 )
 
-// Own is what a variable is called for castle alone, where the providers are given another way to the API.
-func Own(variable string) string { return "CASTLE_" + variable }
-
 // client-go logs some of the errors that it also returns, onto standard error and in a form of its own. Whoever asked tells them.
 func init() { klog.SetLogger(logr.Discard()) }
 
@@ -49,18 +45,18 @@ type Client struct {
 // credentialsGrace is the Grace that connections begin with.
 const credentialsGrace = 10 * time.Second
 
-// FromEnv connects with what the environment holds, castle's own variables before those of the providers; getenv is os.Getenv or alike. Nothing is read from disk, and
+// FromEnv connects with what the environment holds, the variables of the providers; getenv is os.Getenv or alike. Nothing is read from disk, and
 // nothing is sent yet. The proxy of the environment is used.
 func FromEnv(getenv func(string) string) (*Client, error) {
 	var missing []string
 	values := map[string]string{}
 	for _, name := range []string{HostVariable, CAVariable, ClientCertVariable, ClientKeyVariable} {
-		if values[name] = cmp.Or(getenv(Own(name)), getenv(name)); values[name] == "" {
+		if values[name] = getenv(name); values[name] == "" {
 			missing = append(missing, name)
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("the cluster's API is not known: %s not set; castle create sets them for the hooks that it runs", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("the cluster's API is not known: %s not set; castle create sets them for the layers' tools", strings.Join(missing, ", "))
 	}
 	return Connect(values[HostVariable], []byte(values[CAVariable]), []byte(values[ClientCertVariable]), []byte(values[ClientKeyVariable]))
 }

@@ -33,7 +33,7 @@ import (
 	"tazlab.net/castle/ci/test/needs"
 )
 
-// TestMain is also the castle-cluster that the layers' hooks call: this program under that name.
+// TestMain is also the castle-cluster that the layers call: this program under that name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "castle-cluster" {
 		if err := hook(os.Args[1:]); err != nil {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What tells the hook what to do.
+// What tells a gate what to do.
 const (
 	callsVariable = "LAYERS_TEST_CALLS" // file that gets a line for each call
 	failVariable  = "LAYERS_TEST_FAIL"  // the call that fails
@@ -57,7 +57,7 @@ var webhooks = map[string][]string{
 	"wait networking-webhook": {"metallb-webhook-configuration"},
 }
 
-// hook notes that it was called, and opens the two gates before which nothing can be applied by taking away what they
+// hook notes that a gate was called, and opens the two gates before which nothing can be applied by taking away what they
 // stand for.
 func hook(args []string) error {
 	call := strings.Join(args, " ")
@@ -110,7 +110,7 @@ func awaitStore() error {
 			return err
 		case bytes.Contains(calls, []byte("wait engine-store\n")):
 			return nil
-		case bytes.Contains(calls, []byte("layer fail engine\n")):
+		case strings.HasPrefix(os.Getenv(failVariable), "wait engine"): // as the event log tells
 			return errors.New("layer engine failed, which gitops waits for")
 		}
 	}

@@ -60,7 +60,7 @@ func TestEveryGateIsOfALayer(t *testing.T) {
 // The units say what runs when; the table must say the same.
 var (
 	moduleLine   = regexp.MustCompile(`source = [^"]*"\.\./\.\./modules//([a-z-]+)"`)
-	pathsLine    = regexp.MustCompile(`paths = .*(\[[^]]*\])`) // the last list is that of every command but destroy
+	pathsLine    = regexp.MustCompile(`paths = (?:get_terraform_command\(\) == "destroy" \? (\[[^]]*\]) : )?(\[[^]]*\])`)
 	needed       = regexp.MustCompile(`"\.\./([^"]+)"`)
 	chartInput   = regexp.MustCompile(`(?m)^  chart = include\.root\.locals\.cluster\.platform == "sandbox" \? "([a-z-]+)" : "([a-z-]+)"$`)
 	chartInUse   = regexp.MustCompile(`chart\s+= "\$\{var\.charts\}/([a-z-]+)"`)
@@ -83,14 +83,12 @@ func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
 	}
 	for _, layer := range layers.All {
 		unit := read(t, filepath.Join(terragrunt, layers.UnitsFolder, layer.Folder, "terragrunt.hcl"))
-		var needs []string
-		if list := pathsLine.FindStringSubmatch(unit); list != nil {
-			for _, match := range needed.FindAllStringSubmatch(list[1], -1) {
-				needs = append(needs, layers.OfFolder(match[1]).Name)
-			}
-		}
+		needs, goesBefore := pathsOf(unit)
 		if !slices.Equal(needs, layer.Needs) {
 			t.Errorf("unit %s needs %v, the table says %v", layer.Folder, needs, layer.Needs)
+		}
+		if want := layers.Edges()[layer.Name]; !slices.Equal(goesBefore, want) {
+			t.Errorf("unit %s is destroyed before %v, the table says %v", layer.Folder, goesBefore, want)
 		}
 		module := moduleLine.FindStringSubmatch(unit)
 		if module == nil {
@@ -121,7 +119,7 @@ func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
 		for _, match := range waitCommands.FindAllStringSubmatch(code, -1) {
 			gates = append(gates, match[1])
 		}
-		if layer.Name != layers.Secrets { // root.hcl has every other layer wait for its own gate at its end
+		if layer.Name != layers.Secrets { // castle waits for the own gate of every other layer at its end
 			gates = append(gates, layer.Name)
 		}
 		byHand := func(gate string) bool { return gate == "gitops-controllers" }
@@ -129,6 +127,24 @@ func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
 			t.Errorf("unit %s waits for the gates %v, the table says %v", layer.Folder, gates, want)
 		}
 	}
+}
+
+// pathsOf are what a unit depends on, by the layers' names: for every command but destroy, and for that.
+func pathsOf(unit string) (needs, goesBefore []string) {
+	list := pathsLine.FindStringSubmatch(unit)
+	if list == nil {
+		return nil, nil
+	}
+	for _, match := range needed.FindAllStringSubmatch(list[2], -1) {
+		needs = append(needs, layers.OfFolder(match[1]).Name)
+	}
+	for _, match := range needed.FindAllStringSubmatch(list[1], -1) {
+		goesBefore = append(goesBefore, layers.OfFolder(match[1]).Name)
+	}
+	if list[1] == "" {
+		goesBefore = needs
+	}
+	return needs, goesBefore
 }
 
 func read(t *testing.T, name string) string {

@@ -14,18 +14,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/test/kubetest"
 )
 
-func TestTheGraphHasTheRealDependenciesAndNoOthers(t *testing.T) {
+// castle walks the table; ejected layers run by plain Terragrunt in the order of their units.
+func TestTheGraphIsThatOfTheTable(t *testing.T) {
 	r := newRunner(t)
-	want := map[string][]string{
-		"1-secrets":    nil,
-		"2-platform":   {"1-secrets"},
-		"3-engine":     {"2-platform"},
-		"4-networking": {"2-platform"},
-		"5-storage":    {"2-platform"},
-		"6-gitops":     {"2-platform"},
+	want := map[string][]string{}
+	for _, layer := range layers.All {
+		want[layer.Folder] = nil
+		for _, need := range layer.Needs {
+			want[layer.Folder] = append(want[layer.Folder], layers.Named(need).Folder)
+		}
 	}
 	for _, cluster := range clusters {
 		out, err := r.run(t, cluster, "find", "--json", "--dag", "--dependencies")
@@ -49,21 +50,6 @@ func TestTheGraphHasTheRealDependenciesAndNoOthers(t *testing.T) {
 	}
 }
 
-// Flux is installed beside the engine, and its secrets are the engine's to remove.
-func TestFluxGoesBeforeTheEngine(t *testing.T) {
-	r := newRunner(t)
-	r.env["CASTLE_CHARTS"] = composed(t)
-	out, _, err := r.runAll(t, "", "destroy", "-auto-approve")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	calls := r.called(t)
-	gone, begun := slices.Index(calls, "layer end gitops"), slices.Index(calls, "layer start engine")
-	if gone < 0 || begun < 0 || gone > begun {
-		t.Errorf("the layers were removed in this order: %v", calls)
-	}
-}
-
 func TestTheFilesAreFormatted(t *testing.T) {
 	r := newRunner(t)
 	if out, err := r.run(t, "", "hcl", "fmt", "--check"); err != nil {
@@ -84,7 +70,7 @@ func TestEveryLayerOfEveryClusterIsValid(t *testing.T) {
 		}
 	}
 	if calls := r.called(t); calls != nil {
-		t.Errorf("validation called hooks: %v", calls)
+		t.Errorf("validation waited for gates: %v", calls)
 	}
 }
 
@@ -115,8 +101,8 @@ func TestAPlanNeedsNoClusterAndLooksForItsMachinesAlone(t *testing.T) {
 			}
 		}
 	}
-	if calls := r.called(t); !slices.Equal(calls, []string{"layer adopt platform"}) {
-		t.Errorf("the plan called hooks: %v", calls)
+	if calls := r.called(t); calls != nil {
+		t.Errorf("the plan waited for gates: %v", calls)
 	}
 }
 
@@ -210,8 +196,8 @@ func TestAMissingSecretStopsAllLayersAndIsNamed(t *testing.T) {
 			t.Errorf("%s: %s, want %s", layer, result, want)
 		}
 	}
-	if got, want := r.called(t), []string{"layer start secrets", "layer fail secrets"}; !slices.Equal(got, want) {
-		t.Errorf("calls %v, want %v", got, want)
+	if calls := r.called(t); calls != nil {
+		t.Errorf("calls %v", calls)
 	}
 }
 
@@ -236,19 +222,13 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 	}
 	calls := r.called(t)
 	for layer, want := range map[string][]string{
-		"secrets":    {"layer start secrets", "layer end secrets"},
-		"platform":   {"layer start adopt platform", "wait platform", "layer end platform"},
-		"engine":     {"layer start free adopt engine", "wait engine-webhook", "layer fail engine"},
-		"networking": {"layer start free networking", "wait networking-webhook", "wait networking", "layer end networking"},
-		"storage":    {"layer start free storage", "wait storage", "layer end storage"},
-		"gitops":     {"layer start free gitops", "wait gitops-tenancy", "wait --timeout=30m gitops-store", "wait gitops-notifications", "layer fail gitops"},
+		"engine":     {"wait engine-webhook"},
+		"networking": {"wait networking-webhook"},
+		"gitops":     {"wait gitops-tenancy", "wait --timeout=30m gitops-store", "wait gitops-notifications"},
 	} {
 		if got := of(layer, calls); !slices.Equal(got, want) {
-			t.Errorf("hooks of %s: %v, want %v", layer, got, want)
+			t.Errorf("gates of %s: %v, want %v", layer, got, want)
 		}
-	}
-	if want := []string{"layer start secrets", "layer end secrets", "layer start adopt platform", "talos up", "wait platform", "layer end platform"}; !slices.Equal(calls[:len(want)], want) {
-		t.Errorf("the first hooks: %v, want %v", calls, want)
 	}
 
 	// The next run goes on where that one stopped, and only there.
@@ -263,26 +243,20 @@ func TestALayerStopsAtItsGateGoesOnThereAndIsLeftUnchanged(t *testing.T) {
 		}
 	}
 	calls = r.called(t)
-	if got, want := of("engine", calls), []string{"layer start free adopt engine", "wait engine-webhook", "wait engine-store", "wait engine", "layer end engine"}; !slices.Equal(got, want) {
-		t.Errorf("hooks of engine: %v, want %v", got, want)
+	if got, want := of("engine", calls), []string{"wait engine-webhook", "wait engine-store"}; !slices.Equal(got, want) {
+		t.Errorf("gates of engine: %v, want %v", got, want)
 	}
 
-	if got, want := of("gitops", calls), []string{"layer start free gitops", "wait --timeout=30m gitops-store", "wait gitops-secrets", "wait gitops", "layer end gitops"}; !slices.Equal(got, want) {
-		t.Errorf("hooks of gitops: %v, want %v", got, want)
+	if got, want := of("gitops", calls), []string{"wait --timeout=30m gitops-store", "wait gitops-secrets"}; !slices.Equal(got, want) {
+		t.Errorf("gates of gitops: %v, want %v", got, want)
 	}
 
-	// A complete cluster is left as it is; its gates are asked all the same.
+	// A complete cluster is left as it is.
 	out, _, err = r.runAll(t, "", "apply", "-auto-approve")
 	if got := strings.Count(out, "Apply complete! Resources: 0 added, 0 changed, 0 destroyed."); err != nil || got != len(layerFolders) {
 		t.Errorf("%d of 6 layers were left unchanged, %v\n%s", got, err, out)
 	}
-	calls = r.called(t)
-	for _, want := range []string{"talos up", "wait platform", "wait engine", "wait networking", "wait storage", "wait gitops"} {
-		if !slices.Contains(calls, want) {
-			t.Errorf("the second run did not %s: %v", want, calls)
-		}
-	}
-	if slices.Contains(calls, "wait engine-webhook") {
+	if calls = r.called(t); calls != nil {
 		t.Errorf("the second run waited where it changed nothing: %v", calls)
 	}
 
@@ -372,7 +346,7 @@ func TestMachinesThatAreThereAreOnlyNoted(t *testing.T) {
 	if err != nil || !strings.Contains(out, "Resources: 5 added, 0 changed, 0 destroyed.") || strings.Contains(out, "bpg/proxmox") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if calls := r.called(t); !slices.Equal(calls, []string{"layer start platform", "talos up", "wait platform", "layer end platform"}) {
-		t.Errorf("the layer called %v", calls)
+	if calls := r.called(t); calls != nil {
+		t.Errorf("the layer waited for gates: %v", calls)
 	}
 }

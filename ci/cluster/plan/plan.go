@@ -14,7 +14,6 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/cluster/layers"
-	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
@@ -41,9 +40,6 @@ type LayerPlan struct {
 	machines platform.Consequences
 }
 
-// folderVariable tells root.hcl where each layer's plan goes in the form for programs: engine.json, …
-const folderVariable = "CASTLE_PLANS"
-
 // Execute asks every layer what it would change and changes nothing: no lock of a state is kept, no record is written.
 func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	if err := cluster.LoadForLayers(); err != nil {
@@ -62,36 +58,14 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	if _, err := cluster.StatesOf(ctx, access); err != nil {
 		return nil, err
 	}
-	causes := map[string]*run.Cause{}
-	for _, layer := range layers.Of(cluster.Description) {
-		causes[layer.Name] = &run.Cause{}
-	}
-	way, err := cluster.WayForPlans(access)
-	if err != nil {
-		return nil, err
-	}
-	defer way.Close()
-	runner, err := cluster.Runner(access, way.Environment(), os.DevNull, func(unit, message string) {
-		if cause := causes[layers.OfFolder(unit).Name]; cause != nil {
-			cause.Add(redact.Text(message))
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
 	folder, err := os.MkdirTemp("", "castle-plans-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	runner.Env = append(runner.Env, folderVariable+"="+folder)
-	report, err := runner.RunAll(ctx, "plan", "-lock=false")
-	if err != nil && !errors.As(err, new(*terragrunt.Failed)) {
+	plans, err := layerPlans(ctx, cluster, access, folder)
+	if err != nil {
 		return nil, err
-	}
-	results := map[string]string{}
-	for _, unit := range report {
-		results[layers.OfFolder(unit.Name).Name] = unit.Result
 	}
 	made := &Plan{Cluster: cluster.Description.Name}
 	made.Machines, err = machines(ctx, cluster, access)
@@ -112,20 +86,59 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Plan, error) {
 	} else if err != nil {
 		made.Refused = append(made.Refused, strings.Split(err.Error(), "\n")...)
 	}
-	for _, layer := range layers.Of(cluster.Description) {
-		plan := LayerPlan{Layer: layer.Name}
-		if err := plan.fill(results[layer.Name], filepath.Join(folder, layer.Name+".json")); err != nil {
-			return nil, err
-		}
-		if plan.Failed {
-			plan.Summary = causes[layer.Name].Text()
-		}
+	for _, plan := range plans {
 		made.Layers = append(made.Layers, plan)
 		if err := plan.machines.Refused(cluster.Description, nil, nil); err != nil {
 			made.Refused = append(made.Refused, strings.Split(err.Error(), "\n")...)
 		}
 	}
 	return made, nil
+}
+
+// layerPlans plans the layers, in the order in which create applies them; folder takes OpenTofu's accounts.
+func layerPlans(ctx context.Context, cluster *run.Cluster, access *run.Access, folder string) (plans []LayerPlan, err error) {
+	which := layers.Of(cluster.Description)
+	causes := map[string]*run.Cause{}
+	for _, layer := range which {
+		causes[layer.Name] = &run.Cause{}
+	}
+	way, err := cluster.APIForPlans(access)
+	if err != nil {
+		return nil, err
+	}
+	defer way.Close()
+	units, err := cluster.Units(access, way.Environment(), os.DevNull, func(unit, message string) {
+		if cause := causes[layers.OfFolder(unit).Name]; cause != nil {
+			cause.Add(redact.Text(message))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, units.Close()) }()
+	results := map[string]error{}
+	for _, outcome := range layers.Walk(ctx, which, layers.ToApply(), func(ctx context.Context, layer layers.Layer) error {
+		return units.Plan(ctx, layer, run.Plan{Account: folder})
+	}) {
+		results[outcome.Layer.Name] = outcome.Err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, layer := range which {
+		plan := LayerPlan{Layer: layer.Name}
+		if err := plan.fill(results[layer.Name], filepath.Join(folder, layer.Name+".json")); err != nil {
+			return nil, err
+		}
+		if plan.Failed {
+			plan.Summary = causes[layer.Name].Text()
+			if plan.Summary == "" {
+				plan.Summary = redact.Text(results[layer.Name].Error())
+			}
+		}
+		plans = append(plans, plan)
+	}
+	return plans, nil
 }
 
 // lookTime bounds the look at the machines, which may not be there yet.
@@ -156,13 +169,16 @@ func machines(ctx context.Context, cluster *run.Cluster, access *run.Access) ([]
 }
 
 // fill says what became of the layer's plan, whose stream is in a file, if it came so far.
-func (p *LayerPlan) fill(result, file string) error {
-	p.Failed = result == terragrunt.FailedRun
-	if result == terragrunt.EarlyExit {
+func (p *LayerPlan) fill(result error, file string) error {
+	p.Failed = layers.Outcome{Err: result}.Failed()
+	switch {
+	case errors.Is(result, layers.ErrSkipped):
 		p.Summary = "can be planned when the layers that it needs can"
+	case errors.Is(result, layers.ErrExcluded):
+		p.Summary = result.Error()
 	}
 	stream, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) && result != terragrunt.Succeeded {
+	if errors.Is(err, os.ErrNotExist) && result != nil {
 		return nil
 	}
 	if err != nil {

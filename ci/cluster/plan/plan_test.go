@@ -16,7 +16,7 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/cluster/layers/terragrunt"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -83,16 +83,16 @@ func TestTheRecordsAreTrue(t *testing.T) {
 }
 
 func TestAPlanThatDidNotHappenHasNoStream(t *testing.T) {
-	for result, want := range map[string]LayerPlan{
-		terragrunt.EarlyExit: {Summary: "can be planned when the layers that it needs can"},
-		terragrunt.FailedRun: {Failed: true},
+	for result, want := range map[error]LayerPlan{
+		layers.ErrSkipped:          {Summary: "can be planned when the layers that it needs can"},
+		errors.New("tofu: exit 1"): {Failed: true},
 	} {
 		var got LayerPlan
 		if err := got.fill(result, filepath.Join(t.TempDir(), "engine.json")); err != nil || got.Summary != want.Summary || got.Failed != want.Failed {
 			t.Errorf("%s: %+v, %v", result, got, err)
 		}
 	}
-	if err := new(LayerPlan).fill(terragrunt.Succeeded, filepath.Join(t.TempDir(), "engine.json")); !errors.Is(err, os.ErrNotExist) {
+	if err := new(LayerPlan).fill(nil, filepath.Join(t.TempDir(), "engine.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a plan that succeeded and left nothing: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestNoSecretIsInAPlan(t *testing.T) {
 	if err := os.WriteFile(file, bytes.ReplaceAll(stream, []byte("worker-1"), []byte(canary)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.fill(terragrunt.Succeeded, file); err != nil {
+	if err := plan.fill(nil, file); err != nil {
 		t.Fatal(err)
 	}
 	if got := lines(plan); strings.Contains(got, canary) || !strings.Contains(got, redact.Mark) {

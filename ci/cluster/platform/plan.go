@@ -13,12 +13,8 @@ import (
 
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
-	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/run"
 )
-
-// plansVariable tells root.hcl where OpenTofu's own account of a plan goes: platform.json, a line for each thing that would change.
-const plansVariable = "CASTLE_PLANS"
 
 // Foresee says what an apply of the layer platform would do to the machines that are there. Mostly that is nothing, which OpenTofu's own
 // account of the plan tells; only else the plan is asked for with all of its values, which takes a second one and the provider once more.
@@ -28,10 +24,7 @@ func Foresee(ctx context.Context, cluster *run.Cluster, record *run.Record, acce
 		return Consequences{}, err
 	}
 	defer os.RemoveAll(folder)
-	err = plan(ctx, cluster, record, access, nil, func(runner *terragrunt.Runner) {
-		runner.Env = append(runner.Env, plansVariable+"="+folder)
-	})
-	if err != nil {
+	if err := plan(ctx, cluster, record, access, run.Plan{Account: folder}); err != nil {
 		return Consequences{}, err
 	}
 	account, err := os.Open(filepath.Join(folder, layers.Platform+".json"))
@@ -85,10 +78,11 @@ func Plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	if err := plan(ctx, cluster, record, access, only, func(runner *terragrunt.Runner) { runner.Plans = folder }); err != nil {
+	file := filepath.Join(folder, layers.Platform+".json")
+	if err := plan(ctx, cluster, record, access, run.Plan{Node: only, Whole: file}); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(folder, layers.Named(layers.Platform).Folder, "tfplan.json"))
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -96,15 +90,15 @@ func Plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access 
 	return plan, json.Unmarshal(text, plan)
 }
 
-// plan runs Terragrunt for a plan of the layer, and tells why where that failed.
-func plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, only *run.OneNode, with func(*terragrunt.Runner)) error {
+// plan plans the layer, and tells why where that failed.
+func plan(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access, plan run.Plan) (err error) {
 	var said run.Cause
-	runner, err := cluster.PlatformRunner(access, record.Events(), func(_, message string) { said.Add(message) }, only)
+	units, err := cluster.Units(access, nil, record.Events(), func(_, message string) { said.Add(message) })
 	if err != nil {
 		return err
 	}
-	with(&runner)
-	if _, err := runner.RunAll(ctx, append([]string{"plan"}, cluster.Only(only)...)...); err != nil {
+	defer func() { err = errors.Join(err, units.Close()) }()
+	if err := units.Plan(ctx, layers.Named(layers.Platform), plan); err != nil {
 		if text := said.Text(); text != "" && ctx.Err() == nil {
 			err = errors.New(text)
 		}

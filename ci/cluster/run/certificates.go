@@ -3,7 +3,6 @@ package run
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,8 +12,7 @@ import (
 	"tazlab.net/castle/ci/cluster/hypervisor"
 )
 
-// VariableCertificates names the file of authorities that the tools of the layer platform read instead of the system's own, and the
-// hooks; it is not set where the system's do.
+// VariableCertificates names the file of authorities that the tools of the layer platform read instead of the system's own; it is not set where the system's do.
 const VariableCertificates = "CASTLE_PROXMOX_CERTIFICATES"
 
 // systemCertificates are where Go looks for the system's authorities on Linux: the first that is there counts (crypto/x509,
@@ -90,17 +88,4 @@ func SystemAuthorities() ([]byte, error) {
 		}
 	}
 	return nil, nil
-}
-
-// handedRoots are the authorities that a run has given to its hooks; nil, which stands for the system's, where it has not.
-func handedRoots() (*x509.CertPool, error) {
-	file := os.Getenv(VariableCertificates)
-	if file == "" {
-		return nil, nil
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return hypervisor.Roots(data)
 }

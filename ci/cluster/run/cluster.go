@@ -1,5 +1,5 @@
 // Package run is what every verb on a cluster stands on: the described cluster, the access that its secrets give, the lock and
-// the record of a run, Terragrunt over all layers, and the hooks that the layers call. It never orders layers itself, and it
+// the record of a run, and the conductor, which walks the layers, runs Terragrunt in each one's unit and does what goes before and after. It
 // never writes a secret to a disk.
 package run
 
@@ -11,7 +11,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"time"
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/hypervisor"
@@ -46,6 +48,8 @@ type Cluster struct {
 	AllowUnpinned bool
 	// Owner is the ID of an owner of what is there, typed by a person for a removal: state.Store's Belongs.
 	Owner string
+	// GateTimeout is how long each layer's own gate may take; 0 is the gate's own limit.
+	GateTimeout time.Duration
 	// Flags are the command's own, as a Dagger call takes them: for the text that says how to go on.
 	Flags []string
 
@@ -91,7 +95,7 @@ func (c *Cluster) LoadForLayers() error {
 			return fmt.Errorf("%s is no folder with castle's layers, %s is not there: %w", c.Layers, layer.Name, err)
 		}
 	}
-	if err := c.layersAreNamed(); err != nil {
+	if err := c.layersFit(); err != nil {
 		return err
 	}
 	return c.proven()
@@ -120,24 +124,31 @@ from a network that you trust, write their hashes into layers of your own, look 
 or accept for this call what came, which a first create then notes: dagger call --allow-unpinned …`, strings.Join(unproven, "\n  "))
 }
 
-// layersAreNamed refuses layers that were ejected before each layer got its own secrets: their OpenTofu would get
-// none.
-func (c *Cluster) layersAreNamed() error {
+// layersFit refuses layers that were ejected from an older castle: before each layer got its own secrets, when their OpenTofu would get none,
+// or before castle itself did what their hooks call it for.
+func (c *Cluster) layersFit() error {
 	file := filepath.Join(c.Layers, "root.hcl")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(text, []byte(environment.VariableLayer)) {
-		return nil
-	}
-	return fmt.Errorf(`%s does not tell castle which layer OpenTofu runs for, and castle gives it the secrets of its layer alone;
+	if !bytes.Contains(text, []byte(environment.VariableLayer)) {
+		return fmt.Errorf(`%s does not tell castle which layer OpenTofu runs for, and castle gives it the secrets of its layer alone;
 add to its block terraform:
   extra_arguments "layer" {
     commands = ["init", "apply", "destroy", "plan", "show"]
     env_vars = { %s = local.layer }
   }`, file, environment.VariableLayer)
+	}
+	if oldHook.Match(text) {
+		return fmt.Errorf(`%s has hooks that call castle-cluster, and castle does by itself now what they were for: remove from its block terraform
+the before_hook, after_hook and error_hook blocks whose execute names castle-cluster, and the extra_arguments "ahead"`, file)
+	}
+	return nil
 }
+
+// oldHook is a hook of Terragrunt's that calls castle.
+var oldHook = regexp.MustCompile(`(?m)^\s*execute\s*=.*"castle-cluster"`)
 
 // units is the folder that Terragrunt runs in.
 func (c *Cluster) units() string { return filepath.Join(c.Layers, layers.UnitsFolder) }

@@ -15,7 +15,6 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
-	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/layers/providers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/secrets"
@@ -24,16 +23,13 @@ import (
 // adminTTL is how long the administrator's certificate of one run is good for. It is made in memory for each run.
 const adminTTL = 24 * time.Hour
 
-// Variables that castle's own commands read when a layer's hook calls them.
+// Variables that root.hcl and castle's own commands read, which gates within a layer are.
 const (
-	VariableState        = "CASTLE_STATE"
-	VariableBackends     = "CASTLE_BACKENDS" // where each layer's state is kept, JSON
-	VariableCharts       = "CASTLE_CHARTS"
-	VariableProviders    = "CASTLE_PROVIDERS" // entries of lock files by provider and version, JSON
-	VariableEvents       = "CASTLE_EVENTS"
-	VariableTalosSecrets = "CASTLE_TALOS_SECRETS"
-	VariableFluxSecrets  = "CASTLE_FLUX_SECRETS" // only without Infisical
-	VariableScaled       = "CASTLE_SCALED"       // only in a sandbox whose delays are not a homelab's
+	VariableBackends  = "CASTLE_BACKENDS" // where each layer's state is kept, JSON
+	VariableCharts    = "CASTLE_CHARTS"
+	VariableProviders = "CASTLE_PROVIDERS" // entries of lock files by provider and version, JSON
+	VariableEvents    = "CASTLE_EVENTS"
+	VariableScaled    = "CASTLE_SCALED" // only in a sandbox whose delays are not a homelab's
 
 	variableProxmoxToken = "PROXMOX_VE_API_TOKEN" // the provider's own
 	variableAccessKey    = "AWS_ACCESS_KEY_ID"
@@ -44,12 +40,12 @@ const (
 var inherited = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
-// given is what a run gives to the tools and the hooks.
+// given is what a run gives to the tools.
 type given struct {
-	cluster                                                               *Cluster
-	access                                                                *Access
-	way                                                                   map[string]string // to the API, for the tools
-	described, states, backends, providers, events, inventory, encryption string
+	cluster                                                       *Cluster
+	access                                                        *Access
+	way                                                           map[string]string // to the API
+	described, backends, providers, events, inventory, encryption string
 }
 
 // secret is a secret's value, empty where there is none.
@@ -62,9 +58,9 @@ func (g *given) secret(name string) string {
 type variable struct {
 	name  string
 	value func(*given) string
-	// tools and hooks are the layers whose OpenTofu, with its providers, and whose hooks get it. Where neither is said
-	// Terragrunt has it, and so has everything that runs below: what is secret says one of them.
-	tools, hooks []string
+	// tools are the layers whose OpenTofu, with its providers, gets it. Where none is said Terragrunt has it, and so has everything that runs
+	// below: what is secret says some.
+	tools []string
 	// secret tells what of the value must not be shown, for who finds the variable in its environment; nil: nothing.
 	secret func(value string) []string
 	// has tells whether a cluster needs it; nil: each does.
@@ -80,17 +76,15 @@ var (
 		layers.Engine, layers.Networking, layers.Storage, layers.GitOps}
 	onPlatform     = []string{layers.Platform}
 	inCluster      = []string{layers.Engine, layers.Networking, layers.Storage, layers.GitOps}
-	askTheAPI      = append([]string{layers.Platform}, inCluster...)
 	readsInventory = []string{layers.Secrets, layers.GitOps}
 )
 
-// variables are all that a run gives to the tools and the hooks, beside what they inherit.
+// variables are all that a run gives to the tools, beside what they inherit.
 var variables = []variable{
 	// The tools look for settings of a user's own at home; a run has none.
 	{name: "HOME", value: func(*given) string { return os.TempDir() }},
 
 	{name: description.Variable, value: func(g *given) string { return g.described }},
-	{name: VariableState, value: func(g *given) string { return g.states }},
 	{name: VariableBackends, value: func(g *given) string { return g.backends }},
 	{name: VariableProviders, value: func(g *given) string { return g.providers }},
 	{name: VariableCharts, value: func(g *given) string { return g.cluster.Tools.Charts }},
@@ -106,40 +100,28 @@ var variables = []variable{
 	{name: "GOGC", value: func(*given) string { return "400" }},
 	{name: "GOMEMLIMIT", value: func(*given) string { return "512MiB" }},
 
-	{name: VariableTalosSecrets, value: func(g *given) string { return g.access.machines },
-		hooks: onPlatform, secret: whole},
-	{name: VariableFluxSecrets, value: func(g *given) string { return fluxSecretsOf(g.access.Values) },
-		hooks:  []string{layers.GitOps},
-		secret: fluxSecretsIn, has: func(c *Cluster) bool { return !c.Description.Secrets.Infisical.Has() }},
-
-	// The tools ask the API through castle, with a key that is of use until the run ends (toolsWay). The administrator's
+	// The tools ask the API through castle, with a key that is of use until the run ends (apiProxy). The administrator's
 	// is castle's own.
 	{name: kube.HostVariable, value: way(kube.HostVariable), tools: inCluster},
 	{name: kube.CAVariable, value: way(kube.CAVariable), tools: inCluster},
 	{name: kube.ClientCertVariable, value: way(kube.ClientCertVariable), tools: inCluster},
 	{name: kube.ClientKeyVariable, value: way(kube.ClientKeyVariable), tools: inCluster, secret: whole},
-	{name: kube.Own(kube.HostVariable), value: func(g *given) string { return g.access.Kube.Host }, hooks: askTheAPI},
-	{name: kube.Own(kube.CAVariable), value: func(g *given) string { return string(g.access.Kube.CA) }, hooks: askTheAPI},
-	{name: kube.Own(kube.ClientCertVariable), value: func(g *given) string { return string(g.access.Kube.Cert) },
-		hooks: askTheAPI},
-	{name: kube.Own(kube.ClientKeyVariable), value: func(g *given) string { return string(g.access.Kube.Key) },
-		hooks: askTheAPI, secret: whole},
 
 	{name: "PROXMOX_VE_ENDPOINT", value: func(g *given) string { return g.cluster.Description.Proxmox.URL },
 		tools: onPlatform},
 	{name: "PROXMOX_VE_INSECURE", value: func(*given) string { return "true" }, tools: onPlatform,
 		has: func(c *Cluster) bool { return c.Description.Proxmox.Insecure }},
 	{name: variableProxmoxToken, value: func(g *given) string { return g.secret(secrets.ProxmoxAPIToken) },
-		tools: onPlatform, hooks: onPlatform,
+		tools:  onPlatform,
 		secret: secrets.TokenParts},
 
 	{name: "TF_ENCRYPTION", value: func(g *given) string { return g.encryption },
 		tools: allLayers, secret: secrets.EncryptionKeys},
 	{name: variableAccessKey, value: func(g *given) string { return g.secret(secrets.AWSAccessKeyID) },
-		tools: allLayers, hooks: allLayers,
+		tools:  allLayers,
 		secret: whole, has: statesInS3},
 	{name: variableSecretKey, value: func(g *given) string { return g.secret(secrets.AWSSecretAccessKey) },
-		tools: allLayers, hooks: allLayers,
+		tools:  allLayers,
 		secret: whole, has: statesInS3},
 	{name: "TF_VAR_inventory", value: func(g *given) string { return g.inventory }, tools: readsInventory},
 	// Of Infisical's identities only those that go into the cluster. Castle's own stays in its process.
@@ -161,10 +143,10 @@ func way(name string) func(*given) string { return func(g *given) string { retur
 func statesInS3(c *Cluster) bool { return c.Description.State.Backend == description.StateS3 }
 
 // everybodys tells that Terragrunt itself has a variable, and with it all that it starts.
-func (v variable) everybodys() bool { return v.tools == nil && v.hooks == nil }
+func (v variable) everybodys() bool { return v.tools == nil }
 
-// LearnEnvironment has this process redact what a run gave it as secret. The hooks are such processes, and so is Helm's
-// postrenderer.
+// LearnEnvironment has this process redact what a run gave it as secret. Gates within a layer are such processes, and so is
+// Helm's postrenderer.
 func LearnEnvironment() { redact.Add(secretsIn(os.Getenv)...) }
 
 func secretsIn(getenv func(string) string) []string {
@@ -199,17 +181,12 @@ func (g *given) everybodys() []string {
 	return list
 }
 
-// secrets are what a layer's tools, or its hooks, get besides.
-func (g *given) secrets(request environment.Request) ([]string, error) {
-	if !slices.Contains(allLayers, request.Layer) {
-		return nil, fmt.Errorf("there is no layer %q", request.Layer)
+// secrets are what a layer's tools get besides.
+func (g *given) secrets(layer string) ([]string, error) {
+	if !slices.Contains(allLayers, layer) {
+		return nil, fmt.Errorf("there is no layer %q", layer)
 	}
-	return g.of(func(v variable) bool {
-		if request.Hook {
-			return slices.Contains(v.hooks, request.Layer)
-		}
-		return slices.Contains(v.tools, request.Layer)
-	}), nil
+	return g.of(func(v variable) bool { return slices.Contains(v.tools, layer) }), nil
 }
 
 // forStates is the environment of OpenTofu where it reads a state: no provider runs. It is what all layers' tools
@@ -218,7 +195,7 @@ func (g *given) forStates() []string {
 	return append(g.everybodys(), g.of(func(v variable) bool { return slices.Equal(v.tools, allLayers) })...)
 }
 
-// given is what a run has for the tools and the hooks; way leads the tools to the API, nil where they ask it nothing.
+// given is what a run has for the tools; way leads the tools to the API, nil where they ask it nothing.
 func (c *Cluster) given(access *Access, events string, way map[string]string) (*given, error) {
 	inventory, err := json.Marshal(access.Values.Inventory())
 	if err != nil {
@@ -254,7 +231,7 @@ func (c *Cluster) given(access *Access, events string, way map[string]string) (*
 	backends, err := json.Marshal(state.Backends(c.Description, states))
 	return &given{
 		cluster: c, access: access, way: way,
-		described: described, states: states, backends: string(backends), providers: string(locks), events: events, inventory: string(inventory), encryption: encryption,
+		described: described, backends: string(backends), providers: string(locks), events: events, inventory: string(inventory), encryption: encryption,
 	}, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
@@ -62,33 +64,6 @@ func lines(value string) []string {
 	return list
 }
 
-// A layer that a cluster does without is not run, and is removed like any other where its state is left.
-func TestTerragruntRunsTheLayersThatTheClusterHas(t *testing.T) {
-	described, err := description.Load("../../../terragrunt/live/blue")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, access := canaries(t, described)
-	cluster := &Cluster{Folder: "live/blue", State: t.TempDir(), Description: described}
-	for _, c := range []struct {
-		change func()
-		want   string
-	}{
-		{func() {}, ""}, // all that there are
-		{func() { described.Storage = description.Storage{} }, "1-secrets 2-platform 3-engine 4-networking 6-gitops"},
-		{func() { described.LoadBalancer = description.LoadBalancer{} }, "1-secrets 2-platform 3-engine 6-gitops"},
-	} {
-		c.change()
-		runner, err := cluster.Runner(access, nil, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(runner.Only, " "); got != c.want {
-			t.Errorf("only %q are run, want %q", got, c.want)
-		}
-	}
-}
-
 func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 	described, err := description.Load("../../../terragrunt/live/blue")
 	if err != nil {
@@ -127,17 +102,12 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 			}
 		}
 	}
-	if len(holding) != 11 {
+	if len(holding) != 9 {
 		t.Errorf("the test finds secrets in %v", holding)
-	}
-	if environment[VariableFluxSecrets] != "" {
-		t.Error("the tools are given Flux's secrets, which External Secrets brings")
 	}
 	for canary, text := range all { // whoever shows it, and not only the variable
 		for _, line := range lines(text) {
-			given := !slices.Contains([]string{
-				secrets.GitOpsToken, secrets.FluxAgeKey, secrets.StatePassphrase, secrets.InfisicalClientID, secrets.InfisicalClientSecret,
-			}, canary)
+			given := slices.Contains(slices.Concat(ofTools[layers.Platform], ofTools[layers.Engine], []string{"the proxy's key"}), canary)
 			if hidden := !strings.Contains(hook.Redact("x "+line), line); hidden != given {
 				t.Errorf("%s is hidden: %v", canary, hidden)
 			}
@@ -182,30 +152,18 @@ func TestOnlyLayersThatReadOtherStatesAreGivenTheirEncryption(t *testing.T) {
 	}
 }
 
-func TestWithoutInfisicalAHookKnowsFluxsSecrets(t *testing.T) {
+func TestFluxsSecretsAreMadeOfTheSOPSFiles(t *testing.T) {
 	described, err := description.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
-	described.Secrets.Infisical = description.Infisical{}
 	_, access := canaries(t, described)
 	access.Values.Add(map[string]string{secrets.GitOpsUsername: "flux", secrets.GitOpsCA: "-----BEGIN CERTIFICATE-----"}, secrets.SourceSOPS)
-	cluster := &Cluster{Layers: layersFolder, State: t.TempDir(), Description: described}
-	given, err := cluster.given(access, filepath.Join(cluster.State, eventsFile), nil)
-	if err != nil {
-		t.Fatal(err)
+	want := map[string]map[string]string{
+		"flux-system": {"ca.crt": "-----BEGIN CERTIFICATE-----", "password": "canary-of-GITOPS_TOKEN", "username": "flux"},
+		"sops-age":    {"age.agekey": "canary-of-SOPS_AGE_KEY"},
 	}
-	value := ""
-	for _, entry := range given.of(func(variable) bool { return true }) {
-		if found, is := strings.CutPrefix(entry, VariableFluxSecrets+"="); is {
-			value = found
-		}
-	}
-	if want := `{"flux-system":{"ca.crt":"-----BEGIN CERTIFICATE-----","password":"canary-of-GITOPS_TOKEN","username":"flux"},"sops-age":{"age.agekey":"canary-of-SOPS_AGE_KEY"}}`; value != want {
-		t.Errorf("given is %s", value)
-	}
-	hook := redact.New(secretsIn(func(name string) string { return map[string]string{VariableFluxSecrets: value}[name] })...)
-	if shown := hook.Redact(value); strings.Contains(shown, "canary") || !strings.Contains(shown, `"username":"flux"`) {
-		t.Errorf("it is shown as %s", shown)
+	if got := fluxSecretsOf(access.Values); !reflect.DeepEqual(got, want) {
+		t.Errorf("they are %v", got)
 	}
 }

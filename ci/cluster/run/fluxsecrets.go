@@ -2,10 +2,8 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +12,6 @@ import (
 
 	fluxapi "tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
-	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
@@ -24,8 +21,8 @@ var fluxSecrets = map[string]map[string]string{
 	"sops-age":    {"age.agekey": secrets.FluxAgeKey},
 }
 
-// fluxSecretsOf is the value of VariableFluxSecrets: the data of each Secret, JSON.
-func fluxSecretsOf(values *secrets.Values) string {
+// fluxSecretsOf are the data of each Secret.
+func fluxSecretsOf(values *secrets.Values) map[string]map[string]string {
 	made := map[string]map[string]string{}
 	for secret, data := range fluxSecrets {
 		made[secret] = map[string]string{}
@@ -35,33 +32,17 @@ func fluxSecretsOf(values *secrets.Values) string {
 			}
 		}
 	}
-	text, _ := json.Marshal(made) // texts by name, which always can be encoded
-	return string(text)
-}
-
-// fluxSecretsIn are what of that value must not be shown.
-func fluxSecretsIn(text string) (hidden []string) {
-	var made map[string]map[string]string
-	if json.Unmarshal([]byte(text), &made) != nil {
-		return []string{text}
-	}
-	return []string{made["flux-system"]["password"], made["sops-age"]["age.agekey"]}
+	return made
 }
 
 // fieldManager is who the API server notes as the owner of what castle applies by itself.
 const fieldManager = "castle"
 
-// ApplySecrets makes Flux's Secrets as the SOPS files have them, and their namespace, where these are not as they should be. They are in no
-// state, and go with the namespace.
-func (h *Hook) ApplySecrets(ctx context.Context, layer string) error {
-	if layer != layers.GitOps {
-		return fmt.Errorf("layer %s has no Secrets that castle applies", layer)
-	}
-	var made map[string]map[string]string
-	if err := json.Unmarshal([]byte(os.Getenv(VariableFluxSecrets)), &made); err != nil {
-		return fmt.Errorf("%s is not what castle-cluster create gives", VariableFluxSecrets) // the parser's error would quote it
-	}
-	client, err := kube.FromEnv(os.Getenv)
+// applyFluxSecrets makes Flux's Secrets as the SOPS files have them, and their namespace, where these are not as they should be. They are in
+// no state, and go with the namespace.
+func applyFluxSecrets(ctx context.Context, access *Access) error {
+	made := fluxSecretsOf(access.Values)
+	client, err := access.API()
 	if err != nil {
 		return err
 	}
@@ -69,7 +50,7 @@ func (h *Hook) ApplySecrets(ctx context.Context, layer string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, hookLimit)
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	force := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 	err = client.AskFor(ctx, kube.AwayAtMost, func(ctx context.Context) error {

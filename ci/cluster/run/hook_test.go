@@ -18,7 +18,6 @@ import (
 	"tazlab.net/castle/ci/base/redact/redacttest"
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
-	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
@@ -57,7 +56,7 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 		t.Setenv(name, value)
 	}
 
-	h, err := OpenHook(layers.Engine)
+	h, err := OpenHook()
 	if err != nil {
 		t.Fatal(err)
 	}

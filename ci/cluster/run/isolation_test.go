@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"tazlab.net/castle/ci/cluster/description"
@@ -25,9 +27,11 @@ import (
 const (
 	proxyKey   = "canary-of-the-proxy"
 	recordings = "recordings" // folder beside the states
+
+	variableRecordings = "CASTLE_TEST_RECORDINGS"
 )
 
-// ofTools and ofHooks are the secrets, by the names that canaries gives them, that the programs of a layer may see.
+// ofTools are the secrets, by the names that canaries gives them, that the tools of a layer may see.
 var (
 	ofEveryTool = []string{"the states' key", secrets.AWSAccessKeyID, secrets.AWSSecretAccessKey}
 	ofTools     = map[string][]string{
@@ -40,16 +44,6 @@ var (
 		layers.Networking: append([]string{proxyKey}, ofEveryTool...),
 		layers.Storage:    append([]string{proxyKey}, ofEveryTool...),
 		layers.GitOps:     append([]string{proxyKey}, ofEveryTool...),
-	}
-	ofEveryHook = []string{secrets.AWSAccessKeyID, secrets.AWSSecretAccessKey}
-	ofHooks     = map[string][]string{
-		layers.Secrets: ofEveryHook,
-		layers.Platform: append([]string{"administrator's key", "the Proxmox token's key", secrets.ProxmoxAPIToken, "cluster secret", "bootstrap token",
-			"etcd's encryption", "trustd's token", "Talos's key", "Kubernetes's key", "etcd's key", "the aggregator's key", "the service accounts' key"}, ofEveryHook...),
-		layers.Engine:     append([]string{"administrator's key"}, ofEveryHook...),
-		layers.Networking: append([]string{"administrator's key"}, ofEveryHook...),
-		layers.Storage:    append([]string{"administrator's key"}, ofEveryHook...),
-		layers.GitOps:     append([]string{"administrator's key"}, ofEveryHook...),
 	}
 )
 
@@ -91,25 +85,23 @@ func TestEachLayerIsGivenItsOwnSecretsAndNoOthers(t *testing.T) {
 	_, given, all := isolated(t)
 	compare(t, "Terragrunt", heldIn(strings.Join(given.everybodys(), "\n"), all), nil)
 	for _, layer := range layers.All {
-		for hook, want := range map[bool][]string{false: ofTools[layer.Name], true: ofHooks[layer.Name]} {
-			variables, err := given.secrets(environment.Request{Layer: layer.Name, Hook: hook})
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, fmt.Sprintf("%s (hook: %t)", layer.Name, hook), heldIn(strings.Join(variables, "\n"), all), want)
+		variables, err := given.secrets(layer.Name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		compare(t, layer.Name, heldIn(strings.Join(variables, "\n"), all), ofTools[layer.Name])
 	}
-	if _, err := given.secrets(environment.Request{Layer: "another"}); err == nil {
+	if _, err := given.secrets("another"); err == nil {
 		t.Error("a layer that is none is given something")
 	}
 	compare(t, "who reads a state", heldIn(strings.Join(given.forStates(), "\n"), all), ofEveryTool)
 }
 
-// What is secret and named nowhere in the table's columns would be Terragrunt's.
+// What is secret and of no layer in the table would be Terragrunt's.
 func TestNoSecretIsEverybodys(t *testing.T) {
 	for _, variable := range variables {
 		if variable.secret != nil && variable.everybodys() {
-			t.Errorf("%s is secret and has neither tools nor hooks", variable.name)
+			t.Errorf("%s is secret and has no tools", variable.name)
 		}
 	}
 }
@@ -117,25 +109,22 @@ func TestNoSecretIsEverybodys(t *testing.T) {
 // recording is what a program saw.
 type recording struct {
 	Layer, Command string
-	Hook           bool
-	Seen           string   // its own environment; of a provider, also its ancestors', and their arguments
+	Seen           string   // the environment of a provider and its ancestors, and their arguments
 	Answers        []string // to a provider that asks for what it has not
 }
 
-// playTool is what Terragrunt starts in the test below. A hook and the place holder of OpenTofu are as in the
-// program; OpenTofu starts a provider, which looks at what it can see.
+// playTool is what Terragrunt starts in the test below. The place holder of OpenTofu is as in the program; OpenTofu starts a provider, which looks at what it can see.
 func playTool() (started bool, err error) {
 	name := filepath.Base(os.Args[0])
 	switch {
+	case os.Getenv(playVariable) != "":
+		return true, playTerragrunt(os.Getenv(playVariable))
 	case environment.IsTool():
 		return true, environment.Exec()
 	case name == "tofu" && (os.Args[1] == "-version" || os.Args[1] == "version"):
 		fmt.Println("OpenTofu v1.12.0")
 		return true, nil
 	case name == "tofu":
-		if os.Args[1] == "show" {
-			fmt.Println("{}")
-		}
 		self, err := os.Executable()
 		if err != nil {
 			return true, err
@@ -145,23 +134,8 @@ func playTool() (started bool, err error) {
 		return true, provider.Run()
 	case name == "provider":
 		return true, recordProvider(os.Args[1])
-	case name == program:
-		return true, recordHook(os.Args[1:])
 	}
 	return false, nil
-}
-
-func recordHook(args []string) error {
-	layer := layers.Platform // talos up
-	if args[0] != "talos" {
-		layer = args[len(args)-1]
-	}
-	hook, err := OpenHook(layer)
-	if err != nil {
-		return err
-	}
-	seen := strings.Join(os.Environ(), "\n")
-	return errors.Join(record(recording{Layer: layer, Command: strings.Join(args, " "), Hook: true, Seen: seen}), hook.Close())
 }
 
 func recordProvider(command string) error {
@@ -190,10 +164,8 @@ func recordProvider(command string) error {
 		return err
 	}
 	for _, layer := range layers.All {
-		for _, hook := range []bool{false, true} {
-			variables, err := environment.Ask(environment.Request{Layer: layer.Name, Hook: hook})
-			made.Answers = append(made.Answers, fmt.Sprintf("%v %v", variables, err))
-		}
+		variables, err := environment.Ask(environment.Request{Layer: layer.Name})
+		made.Answers = append(made.Answers, fmt.Sprintf("%v %v", variables, err))
 	}
 	return record(made)
 }
@@ -214,7 +186,7 @@ func record(made recording) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Join(os.Getenv(VariableState), recordings), "*.json")
+	file, err := os.CreateTemp(os.Getenv(variableRecordings), "*.json")
 	if err != nil {
 		return err
 	}
@@ -232,22 +204,28 @@ func TestAProviderSeesNothingButItsLayersSecrets(t *testing.T) {
 	}
 	bin, folder := t.TempDir(), filepath.Join(cluster.State, recordings)
 	cluster.Tools.Tofu = filepath.Join(bin, "tofu")
-	err = errors.Join(os.Mkdir(folder, 0o700), os.Symlink(self, cluster.Tools.Tofu), os.Symlink(self, filepath.Join(bin, program)))
-	if err != nil {
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.Symlink(self, cluster.Tools.Tofu)); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	var said strings.Builder
-	runner, err := cluster.Runner(given.access, given.way, given.events, func(unit, message string) { fmt.Fprintln(&said, unit, message) })
+	var mutex sync.Mutex
+	units, err := cluster.Units(given.access, given.way, given.events, func(unit, message string) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		fmt.Fprintln(&said, unit, message)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range [][]string{{"plan"}, {"apply", "-auto-approve"}, {"destroy", "-auto-approve"}} {
-		if runner.Plans = ""; command[0] == "plan" {
-			runner.Plans = t.TempDir()
-		}
-		if _, err := runner.RunAll(t.Context(), command...); err != nil {
-			t.Fatalf("%v\n%s", err, said.String())
+	t.Cleanup(func() { _ = units.Close() })
+	units.runner.Env = append(units.runner.Env, variableRecordings+"="+folder)
+	for _, command := range []string{"plan", "apply", "destroy"} {
+		for _, outcome := range layers.Walk(t.Context(), layers.All, layers.ToApply(), func(ctx context.Context, layer layers.Layer) error {
+			return units.run(ctx, layer, func(context.Context, string) error { return nil }, command)
+		}) {
+			if outcome.Err != nil {
+				t.Fatalf("%s of %s: %v\n%s", command, outcome.Layer.Name, outcome.Err, said.String())
+			}
 		}
 	}
 
@@ -266,11 +244,7 @@ func TestAProviderSeesNothingButItsLayersSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		known[seen.Layer+" "+seen.Command] = true
-		want := ofTools[seen.Layer]
-		if seen.Hook {
-			want = ofHooks[seen.Layer]
-		}
-		compare(t, fmt.Sprintf("%s of %s (hook: %t)", seen.Command, seen.Layer, seen.Hook), heldIn(seen.Seen, all), want)
+		compare(t, seen.Command+" of "+seen.Layer, heldIn(seen.Seen, all), ofTools[seen.Layer])
 		for _, answer := range seen.Answers {
 			if !strings.HasPrefix(answer, "[] castle refuses") {
 				t.Errorf("a provider of %s asks and gets %s", seen.Layer, answer)
@@ -278,7 +252,7 @@ func TestAProviderSeesNothingButItsLayersSecrets(t *testing.T) {
 		}
 	}
 	for _, layer := range layers.All {
-		for _, command := range []string{"init", "plan", "show", "apply", "destroy", "layer end " + layer.Name} {
+		for _, command := range []string{"init", "plan", "apply", "destroy"} {
 			if !known[layer.Name+" "+command] {
 				t.Errorf("nothing was recorded of %s in %s: %v", command, layer.Name, slices.Sorted(maps.Keys(known)))
 			}

@@ -6,16 +6,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/cluster/layers"
-	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
 // logs keeps what the tools print, redacted: a file for each layer, and in memory what is needed to tell why one failed.
 type logs struct {
-	folder    string
+	folder string
+
+	mutex     sync.Mutex // layers run at the same time
 	files     map[string]*os.File
 	causes    map[string]*Cause
 	unchanged map[string]bool // layers whose last apply had nothing to do
@@ -33,6 +35,8 @@ func (l *logs) write(unit, message string) {
 		layer = layers.OfFolder(unit).Name
 	}
 	message = redact.Text(message)
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	if l.causes[layer] == nil {
 		l.causes[layer] = &Cause{}
 	}
@@ -65,8 +69,7 @@ func (l *logs) close() error {
 // unchanged is what OpenTofu says at the end of an apply that had nothing to do.
 const unchanged = "Resources: 0 added, 0 changed, 0 destroyed"
 
-// judge marks the layers in which nothing was changed, neither by OpenTofu nor by a step beside it. No hook knows that when
-// it notes a layer's end.
+// judge marks the layers in which nothing was changed, neither by OpenTofu nor by a step beside it.
 func (l *logs) judge(events []timeline.Event) []timeline.Event {
 	if l == nil {
 		return events
@@ -88,14 +91,10 @@ func (l *logs) judge(events []timeline.Event) []timeline.Event {
 
 // cause is a layer's failure in the tool's own words.
 func (l *logs) cause(layer string) string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	if l.causes[layer] == nil {
 		return ""
 	}
 	return l.causes[layer].Text()
-}
-
-// failed tells whether a unit failed by itself: Terragrunt reports so, or reports an early exit of one whose tool has told of an error.
-func (l *logs) failed(unit terragrunt.Unit) bool {
-	cause := l.causes[layers.OfFolder(unit.Name).Name]
-	return unit.Result == terragrunt.FailedRun || unit.Result == terragrunt.EarlyExit && cause != nil && len(cause.errors) > 0
 }

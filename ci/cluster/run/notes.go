@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -32,6 +33,15 @@ func (n *notes) noted() error {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	return n.err
+}
+
+// gate notes the conditions of a layer's gate.
+func (n *notes) gate(layer string) func(gates.Event) {
+	return func(event gates.Event) {
+		if event.Condition != "" {
+			n.append(event.Record(layer))
+		}
+	}
 }
 
 // machine notes a step of bringing machines up.

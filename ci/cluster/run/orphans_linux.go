@@ -15,7 +15,7 @@ const (
 )
 
 // lockLeft takes the lock from what a killed castle has left behind and what cannot end by itself: providers whose OpenTofu is dead, which nothing
-// tells of that, and hooks that wait for a layer which nobody applies any more. A Terragrunt or an OpenTofu without its castle is at work, and
+// tells of that, and gates within a layer which nobody applies any more. A Terragrunt or an OpenTofu without its castle is at work, and
 // the lock stays theirs; but one that was killed with its castle may still be there for a moment.
 func lockLeft(name string) (unlock func() error, err error) {
 	for end := time.Now().Add(orphansEnd); ; {
@@ -41,23 +41,20 @@ func lockLeft(name string) (unlock func() error, err error) {
 	}
 }
 
-// program is castle's, of which runs and hooks are commands.
+// program is castle's, of which runs and gates within a layer are commands.
 const program = "castle-cluster"
-
-// hooks are castle's commands that the layers call.
-var hooks = []string{"wait", "layer", "talos"}
 
 // orphan tells whether a holder of the lock is only ever at work for others that hold it, too.
 func orphan(process filelock.Process) bool {
 	if strings.HasPrefix(process.Program, "terraform-provider-") {
 		return true
 	}
-	return isHook(process)
+	return isGate(process)
 }
 
-// castle tells whether a process is a run itself, and not one of its hooks.
-func castle(process filelock.Process) bool { return process.Program == program && !isHook(process) }
+// castle tells whether a process is a run itself, and not a gate within a layer.
+func castle(process filelock.Process) bool { return process.Program == program && !isGate(process) }
 
-func isHook(process filelock.Process) bool {
-	return process.Program == program && len(process.Args) > 1 && slices.Contains(hooks, process.Args[1])
+func isGate(process filelock.Process) bool {
+	return process.Program == program && len(process.Args) > 1 && process.Args[1] == "wait"
 }

@@ -34,8 +34,6 @@ type Record struct {
 	// free gives free what SecretsLayer has locked in the store of the states, where other machines see it.
 	free func() error
 	logs *logs // nil until Terragrunt runs
-	// ahead is the folder of a run that brings machines up ahead; empty in any other, and afterwards.
-	ahead string
 }
 
 // holder says who holds the lock; it is for a person, the lock itself is the kernel's.

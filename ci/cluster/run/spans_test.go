@@ -13,11 +13,10 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/layers"
-	"tazlab.net/castle/ci/cluster/layers/terragrunt"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
-// Hooks are processes of their own, which know nothing of the trace: they write to the event log.
+// Gates within a layer are processes of their own, which know nothing of the trace: they write to the event log.
 func TestWhatTheHooksNoteAreSpansOfTheRun(t *testing.T) {
 	redact.Add(redacttest.Token)
 	described, err := description.Load("../../../terragrunt/live/blue")
@@ -33,21 +32,22 @@ func TestWhatTheHooksNoteAreSpansOfTheRun(t *testing.T) {
 	_, err = cluster.Execute(ctx, "create", func(_ context.Context, record *Record) error {
 		t.Setenv(description.Variable, handed)
 		t.Setenv(VariableEvents, record.Events())
-		err := inHook(t, func(hook *Hook) error { return hook.layer(layers.Platform, timeline.PhaseStart, "") })
+		logs := newLogs(t.TempDir())
+		record.logs = logs
+		d := &conductor{Cluster: cluster, record: record, notes: notes{cluster: described.Name, log: record.Log}}
+		d.append(timeline.Event{Kind: timeline.KindLayer, Layer: layers.Platform, Phase: timeline.PhaseStart})
 		gate := gates.Event{Condition: "nodes", Time: time.Now(), Phase: gates.PhaseStart}
-		err = errors.Join(err, inHook(t, func(hook *Hook) error {
+		err := inHook(t, func(hook *Hook) error {
 			hook.append(gate.Record(layers.Platform))
 			gate.Phase, gate.Err = gates.PhaseEnd, errors.New("refused: "+redacttest.Token)
 			hook.append(gate.Record(layers.Platform))
-			return hook.LayerFails(layers.Platform)
-		}))
-		logs := newLogs(t.TempDir())
+			return hook.noted()
+		})
 		logs.write("2-platform", "castle: waiting for nodes: refused: "+redacttest.Token)
-		report := terragrunt.Report{
-			{Name: "2-platform", Ended: time.Now(), Result: terragrunt.FailedRun},
-			{Name: "3-engine", Ended: time.Now(), Result: terragrunt.EarlyExit},
-		}
-		err = errors.Join(err, cluster.closeLayers(record, report, logs), logs.close())
+		failed := errors.New("terragrunt: exit status 1")
+		d.append(timeline.Event{Kind: timeline.KindLayer, Layer: layers.Platform, Phase: timeline.PhaseEnd,
+			Result: timeline.ResultFailed, Cause: d.cause(layers.Named(layers.Platform), failed)})
+		err = errors.Join(err, d.noted(), logs.close())
 		if err != nil {
 			t.Error(err)
 		}
@@ -72,7 +72,7 @@ func TestWhatTheHooksNoteAreSpansOfTheRun(t *testing.T) {
 // inHook does what one call of a hook does.
 func inHook(t *testing.T, do func(*Hook) error) error {
 	t.Helper()
-	hook, err := OpenHook(layers.Engine)
+	hook, err := OpenHook()
 	if err != nil {
 		t.Fatal(err)
 	}

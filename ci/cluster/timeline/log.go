@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -15,6 +17,16 @@ const maxEvent = 4 << 10
 // Log appends to a run's event log; several processes may do so at once.
 type Log struct {
 	file *os.File
+
+	mutex    sync.Mutex
+	watchers []func(Event)
+}
+
+// Watch shows each event that this process appends from now on, when it is written. see is called by whoever appends, and does not wait.
+func (l *Log) Watch(see func(Event)) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.watchers = append(l.watchers, see)
 }
 
 // Open opens a log for appending and makes it where it is not there yet.
@@ -23,7 +35,7 @@ func Open(name string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the event log: %w", err)
 	}
-	return &Log{file}, nil
+	return &Log{file: file}, nil
 }
 
 // Append writes an event in one piece, with the time of now where it has none. Texts too long for a line are cut.
@@ -42,6 +54,12 @@ func (l *Log) Append(event Event) error {
 	}
 	if _, err := l.file.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("write an event: %w", err)
+	}
+	l.mutex.Lock()
+	watchers := slices.Clone(l.watchers)
+	l.mutex.Unlock()
+	for _, see := range watchers {
+		see(event)
 	}
 	return nil
 }

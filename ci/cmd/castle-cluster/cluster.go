@@ -115,6 +115,7 @@ func (c *clusterFlags) create() *cobra.Command {
 	command.Flags().BoolVar(&options.PullAhead, "pull-ahead", true, "have the machines pull the layers' images as soon as they run, before the layers install them")
 	command.Flags().StringArrayVar(&options.AllowReplace, "allow-replace", nil, "a node, by name, whose VM may be removed or replaced with its disks, where cluster.yaml says so; several times")
 	command.Flags().StringArrayVar(&options.RemoveLayers, "remove-layer", nil, "a layer, by name, that cluster.yaml does without by now (storage: none, loadBalancer: none) and that may be removed; several times")
+	command.Flags().DurationVar(&c.cluster.GateTimeout, "gate-timeout", 0, "how long each layer's own gate may take; 0 is the gate's own limit")
 	format.Add(command)
 	return command
 }

@@ -1,5 +1,5 @@
 // Command castle-cluster works on a cluster, inside the module's containers: the commands of a person's verbs, and those
-// that the layers' hooks call. This package holds commands and flags only; what they do stands in ci/cluster.
+// that the layers call. This package holds commands and flags only; what they do stands in ci/cluster.
 package main
 
 import (
@@ -42,6 +42,6 @@ func main() {
 		c.add(verb)
 	}
 	root := cli.Root("castle-cluster", "Create, plan, inspect and destroy a cluster; the commands run inside castle's containers", verbs...)
-	root.AddCommand(newRolloutCommand(), newReachCommand(), newWaitCommand(), newLayerCommand(), newTalosCommand(), newChartsCommand(), newPinChartsCommand(), newPinProvidersCommand(), newProvidersCommand(), newNewClusterCommand(), newPostrenderCommand())
+	root.AddCommand(newRolloutCommand(), newReachCommand(), newWaitCommand(), newChartsCommand(), newPinChartsCommand(), newPinProvidersCommand(), newProvidersCommand(), newNewClusterCommand(), newPostrenderCommand())
 	cli.Main(root, tracing.Start)
 }

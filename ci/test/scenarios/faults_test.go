@@ -200,9 +200,9 @@ func TestALyingEndpointDoesNotOpenTheGate(t *testing.T) {
 func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
 	needs.Slow(t)
 	t.Parallel()
-	w := newWorld(t, "none", "0", append(without(networkingFolder, storageFolder), impatient(`["castle-cluster", "wait", local.layer`, `"--timeout=30s"`))...)
+	w := newWorld(t, "none", "0", without(networkingFolder, storageFolder)...)
 	w.on("flux-no-secret")
-	w.castle("create").failsWith("layer gitops failed", "GitRepository flux-system", "authentication required", resumes)
+	w.castle("create", "--gate-timeout=30s").failsWith("layer gitops failed", "GitRepository flux-system", "authentication required", resumes)
 	if got := w.layerResult("engine"); got != "ok" {
 		t.Errorf("the layer engine ended %q", got)
 	}
@@ -212,7 +212,6 @@ func TestRefusedGitCredentialsEndTheHandOverInFluxsWords(t *testing.T) {
 	}
 	w.off(syscall.SIGTERM)
 	w.on()
-	w.live = w.copyLive("patient", without(networkingFolder, storageFolder)...)
 	w.castle("create").succeeds()
 	w.kubernetes(w.unsealed("kubeconfig")).follows(w.head(), seedTag)
 	w.leaksNothing()

@@ -18,14 +18,9 @@ type change struct {
 func without(folders ...string) []change {
 	var list []change
 	for _, folder := range folders {
-		list = append(list, change{file: "units/" + folder + "/terragrunt.hcl", to: "\nexclude {\n  if      = true\n  actions = [\"all\"]\n}\n"})
+		list = append(list, change{file: "units/" + folder + "/terragrunt.hcl", to: "\nexclude {\n  if      = true\n  actions = [\"all\"]\n  no_run  = true\n}\n"})
 	}
 	return list
-}
-
-// impatient makes a hook wait for less long.
-func impatient(hook, flags string) change {
-	return change{file: "root.hcl", from: hook + "]", to: hook + ", " + flags + "]"}
 }
 
 // copyLive copies the terragrunt folder with changes, and returns the cluster's folder in it.

@@ -50,9 +50,7 @@ func TestTheFirstMixMeetsWhatItsStoryIsHeldBy(t *testing.T) {
 }
 
 func outlasts(t *testing.T, seed int) {
-	// The gate of Flux's source would wait for minutes until somebody brings other credentials.
-	impatience := impatient(`["castle-cluster", "wait", local.layer`, `"--timeout=90s"`)
-	w := newWorld(t, "none", "0", impatience)
+	w := newWorld(t, "none", "0")
 	m := profile.NewMix(uint64(seed), w.cluster)
 	w.on()
 	w.castle("create").succeeds()
@@ -76,7 +74,8 @@ func outlasts(t *testing.T, seed int) {
 		t.Errorf("with the faults %v destroy: %s", m.Faults, destroy)
 	}
 	if !failed(destroy) {
-		create = call("create")
+		// The gate of Flux's source would wait for minutes until somebody brings other credentials.
+		create = call("create", "--gate-timeout=90s")
 		if failed(create) != m.EndsCreate {
 			t.Errorf("with the faults %v create: %s", m.Faults, create)
 		}

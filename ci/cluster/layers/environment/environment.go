@@ -3,9 +3,9 @@
 // Terragrunt is the ancestor of all layers' providers: so Terragrunt gets no secret, and its direct children ask for
 // theirs at a socket, each for its layer.
 //
-// Who asks is known from the kernel: a peer is answered if Terragrunt is its parent and nobody traces it. These are
-// castle's hooks, and castle's own program in the place of OpenTofu (Exec), which becomes OpenTofu once it has the
-// layer's variables. Providers, and what they start, have another parent.
+// Who asks is known from the kernel: a peer is answered if Terragrunt is its parent and nobody traces it. That is
+// castle's own program in the place of OpenTofu (Exec), which becomes OpenTofu once it has the layer's variables. Until
+// then the run does what goes before the command. Providers, and what they start, have another parent.
 package environment
 
 import (
@@ -32,13 +32,14 @@ const (
 	VariableLayer  = "CASTLE_LAYER"       // set by root.hcl for the layer's tool
 )
 
-// Request is for what one layer's programs get.
+// Request is for what the tool of one layer gets.
 type Request struct {
-	Layer string `json:"layer"`
-	Hook  bool   `json:"hook"` // castle's own hook, not the tool
+	Layer   string `json:"layer"`
+	Command string `json:"command"` // of the tool: "apply"
+	Folder  string `json:"folder"`  // that it runs in
 }
 
-// Source gives the variables that a request is answered with, "NAME=value".
+// Source gives the variables that a request is answered with, "NAME=value". The tool starts when it has returned.
 type Source func(Request) ([]string, error)
 
 // Server answers the children of one process.
@@ -85,7 +86,8 @@ func (s *Server) Close() {
 	s.served.Wait()
 }
 
-// askTime bounds one question.
+// askTime bounds what a question and its answer need on their way. How long the answer takes is up to who gives it; where that process has
+// ended, so has the connection.
 const askTime = 10 * time.Second
 
 type response struct {
@@ -97,7 +99,7 @@ func (s *Server) answer(connection *net.UnixConn) {
 	defer connection.Close()
 	_ = connection.SetDeadline(time.Now().Add(askTime))
 	var request Request
-	if err := json.NewDecoder(io.LimitReader(connection, 1<<10)).Decode(&request); err != nil {
+	if err := json.NewDecoder(io.LimitReader(connection, 1<<14)).Decode(&request); err != nil {
 		return
 	}
 	var answer response
@@ -108,6 +110,7 @@ func (s *Server) answer(connection *net.UnixConn) {
 	if err != nil {
 		answer.Refused = err.Error()
 	}
+	_ = connection.SetDeadline(time.Now().Add(askTime))
 	_ = json.NewEncoder(connection).Encode(answer)
 }
 
@@ -151,6 +154,7 @@ func Ask(request Request) ([]string, error) {
 	if err := json.NewEncoder(connection).Encode(request); err != nil {
 		return nil, fmt.Errorf("ask castle for the variables of layer %s: %w", request.Layer, err)
 	}
+	_ = connection.SetDeadline(time.Time{})
 	if err := json.NewDecoder(connection).Decode(&answer); err != nil {
 		return nil, fmt.Errorf("ask castle for the variables of layer %s: %w", request.Layer, err)
 	}
@@ -178,7 +182,15 @@ func Exec() error {
 		return slices.Contains(own, name)
 	})
 	if layer := os.Getenv(VariableLayer); layer != "" {
-		more, err := Ask(Request{Layer: layer})
+		folder, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		request := Request{Layer: layer, Folder: folder}
+		if len(os.Args) > 1 {
+			request.Command = os.Args[1]
+		}
+		more, err := Ask(request)
 		if err != nil {
 			return err
 		}

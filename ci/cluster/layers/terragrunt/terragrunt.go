@@ -1,5 +1,5 @@
-// Package terragrunt runs Terragrunt over all units of a folder and reads its report and its log; the order of the units
-// is Terragrunt's own. It never writes what a tool prints to a file by itself: the caller's writers may have to redact it.
+// Package terragrunt runs Terragrunt on one unit of a folder at a time; the order of the units is the caller's. It never writes what a tool
+// prints to a file by itself: the caller's writers may have to redact it.
 package terragrunt
 
 import (
@@ -21,69 +21,60 @@ import (
 	"tazlab.net/castle/ci/cluster/layers/environment"
 )
 
-// Runner is Terragrunt on one folder of units.
+// Runner is Terragrunt on one folder of units. Several units may run at the same time.
 type Runner struct {
 	Binary string   // "terragrunt"
 	Tofu   string   // OpenTofu or Terraform
 	Dir    string   // folder whose subfolders are the units
 	Env    []string // the whole environment of Terragrunt, which all of its children inherit
-	// Secrets are what the children get besides, each layer's its own; nil: nothing. This program is then started in the
-	// place of Tofu and calls environment.Exec where environment.IsTool says so.
+	// Downloads is a folder in which Terragrunt puts each unit's module together; what OpenTofu leaves there is still there when Run returns.
+	Downloads string
+	// Secrets are what OpenTofu gets besides; nil: nothing. This program is then started in the place of Tofu and calls environment.Exec where
+	// environment.IsTool says so.
 	Secrets environment.Source
-	Only    []string // folders of the units that are run; none: all of them
-	Plans   string   // folder that takes each unit's plan as JSON, <unit>/tfplan.json; empty: none
-	// Log receives what the tools print, a message of one or several lines at a time, by unit; unit is "" for Terragrunt's
-	// own messages. It is called from one goroutine at a time.
+	Plan    string // file that takes the plan as JSON, where the command is one; empty: none
+	// Log receives what the tools print, a message of one or several lines at a time, by unit; unit is "" for Terragrunt's own messages. It
+	// is called from one goroutine at a time for each unit.
 	Log func(unit, message string)
 	// Grace is how long Terragrunt has to end its children after the context's end; 0 means 30 s.
 	Grace time.Duration
 }
 
-// RunAll runs an OpenTofu command in all units ("apply", "-auto-approve"), in the order of their dependencies. The report
-// is there also when units failed, in which case the error is a *Failed.
-func (r Runner) RunAll(ctx context.Context, command ...string) (Report, error) {
-	var err error
-	// The log names the units by their absolute paths.
+// Run runs an OpenTofu command in a unit ("apply", "-auto-approve").
+func (r Runner) Run(ctx context.Context, unit string, command ...string) (err error) {
 	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
-		return nil, err
+		return err
 	}
 	scratch, err := os.MkdirTemp("", "terragrunt-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(scratch)
-	reportFile := filepath.Join(scratch, "report.json")
-
 	started := func(int) {}
 	if r.Secrets != nil {
 		server, err := r.serve(scratch)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer server.Close()
 		started = server.Admit
 	}
-	args := []string{"run", "--all", "--non-interactive", "--no-color", "--log-format=json", "--tf-path=" + r.Tofu,
-		"--report-file=" + reportFile, "--report-format=json", "--download-dir=" + filepath.Join(scratch, "units"),
+	args := []string{"run", "--non-interactive", "--no-color", "--log-format=json", "--tf-path=" + r.Tofu, "--download-dir=" + r.Downloads,
 		// With it, units that are initialised at the same time replace each other's providers.
 		"--no-auto-provider-cache-dir"}
-	for _, unit := range r.Only {
-		args = append(args, "--filter=./"+unit)
+	folder := filepath.Join(r.Dir, unit)
+	if r.Plan != "" { // which Terragrunt gives as JSON of several units alone
+		folder = r.Dir
+		args = append(args, "--all", "--filter=./"+unit, "--json-out-dir="+scratch)
 	}
-	if r.Plans != "" {
-		args = append(args, "--json-out-dir="+r.Plans)
+	err = r.run(ctx, folder, unit, append(append(args, "--"), command...), started)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	runErr := r.run(ctx, append(append(args, "--"), command...), started)
-	report, err := readReport(reportFile)
-	switch {
-	case ctx.Err() != nil:
-		return report, context.Cause(ctx)
-	case runErr == nil:
-		return report, err
-	case err != nil:
-		return report, runErr
+	if err == nil && r.Plan != "" {
+		err = os.Rename(filepath.Join(scratch, unit, "tfplan.json"), r.Plan)
 	}
-	return report, &Failed{Report: report, err: runErr}
+	return err
 }
 
 // serve has the children ask for their secrets, and this program take the place of OpenTofu.
@@ -113,9 +104,9 @@ func (r *Runner) serve(scratch string) (*environment.Server, error) {
 }
 
 // run runs Terragrunt, and says its process id once it has started.
-func (r Runner) run(ctx context.Context, args []string, started func(pid int)) error {
+func (r Runner) run(ctx context.Context, folder, unit string, args []string, started func(pid int)) error {
 	command := exec.CommandContext(ctx, r.Binary, args...)
-	command.Dir, command.Env = r.Dir, r.Env
+	command.Dir, command.Env = folder, r.Env
 	// Terragrunt and its children get the interrupt as one group, once, as at a terminal.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
@@ -125,12 +116,15 @@ func (r Runner) run(ctx context.Context, args []string, started func(pid int)) e
 	}
 	var last tail
 	log := &lineWriter{line: func(line string) {
-		unit, message := r.parse(line)
-		if unit == "" {
+		tools, message := parse(line)
+		of := ""
+		if tools {
+			of = unit
+		} else {
 			last.add(message)
 		}
 		if r.Log != nil {
-			r.Log(unit, message)
+			r.Log(of, message)
 		}
 	}}
 	command.Stdout, command.Stderr = log, log
@@ -152,28 +146,18 @@ func (r Runner) run(ctx context.Context, args []string, started func(pid int)) e
 
 // logLine is one line of --log-format=json.
 type logLine struct {
-	Folder  string `json:"working-dir"` // of the unit, absolute or relative to the folder of units
+	Tool    string `json:"tf-path"` // that printed it; empty: Terragrunt itself
 	Message string `json:"msg"`
 	Level   string `json:"level"`
 }
 
-// parse takes a line apart; what is no JSON (a panic, a hook's own output) is handed on as it is.
-func (r Runner) parse(line string) (unit, message string) {
+// parse takes a line apart; what is no JSON (a panic) is handed on as it is.
+func parse(line string) (tools bool, message string) {
 	var parsed logLine
 	if err := json.Unmarshal([]byte(line), &parsed); err != nil || parsed.Level == "" {
-		return "", line
+		return false, line
 	}
-	folder := parsed.Folder
-	if filepath.IsAbs(folder) {
-		if below, err := filepath.Rel(r.Dir, folder); err == nil {
-			folder = below
-		}
-	}
-	unit, _, _ = strings.Cut(folder, string(filepath.Separator))
-	if unit == "." || unit == ".." {
-		unit = ""
-	}
-	return unit, strings.Trim(parsed.Message, "\n")
+	return parsed.Tool != "", strings.Trim(parsed.Message, "\n")
 }
 
 // tail keeps the last lines, for an error that has no better cause.

@@ -33,7 +33,7 @@ func folder(t *testing.T, units map[string][]string, modules map[string]string) 
 			}
 		}
 	}
-	return Runner{Binary: programs["terragrunt"], Tofu: programs["tofu"], Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1"}}
+	return Runner{Binary: programs["terragrunt"], Tofu: programs["tofu"], Dir: dir, Downloads: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CHECKPOINT_DISABLE=1"}}
 }
 
 const fine = `resource "terraform_data" "it" {
@@ -41,40 +41,35 @@ const fine = `resource "terraform_data" "it" {
 }
 `
 
-func run(t *testing.T, r Runner, command ...string) (Report, map[string][]string, error) {
+func run(t *testing.T, r Runner, unit string, command ...string) (map[string][]string, error) {
 	t.Helper()
 	lines := map[string][]string{}
 	r.Log = func(unit, line string) { lines[unit] = append(lines[unit], line) }
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	report, err := r.RunAll(ctx, command...)
-	return report, lines, err
+	err := r.Run(ctx, unit, command...)
+	return lines, err
 }
 
-func TestTheUnitsRunInTheOrderOfTheirDependencies(t *testing.T) {
+func TestAUnitIsRunAlone(t *testing.T) {
 	r := folder(t, map[string][]string{"1-first": nil, "2-second": {"1-first"}}, map[string]string{"1-first": fine, "2-second": fine})
-	report, lines, err := run(t, r, "apply", "-auto-approve")
+	lines, err := run(t, r, "2-second", "apply", "-auto-approve")
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName := map[string]Unit{}
-	for _, unit := range report {
-		if unit.Result != Succeeded {
-			t.Errorf("%+v", unit)
-		}
-		byName[unit.Name] = unit
+	if !slices.ContainsFunc(lines["2-second"], func(line string) bool { return strings.Contains(line, "Apply complete") }) || lines["1-first"] != nil {
+		t.Errorf("printed %q", lines)
 	}
-	if len(byName) != 2 || byName["2-second"].Started.Before(byName["1-first"].Ended) {
-		t.Errorf("got %+v", report)
+	r.Plan = filepath.Join(t.TempDir(), "plan.json")
+	if _, err := run(t, r, "1-first", "plan"); err != nil {
+		t.Fatal(err)
 	}
-	for _, unit := range []string{"1-first", "2-second"} {
-		if !slices.ContainsFunc(lines[unit], func(line string) bool { return strings.Contains(line, "Apply complete") }) {
-			t.Errorf("%s printed %q", unit, lines[unit])
-		}
+	if plan, err := os.ReadFile(r.Plan); err != nil || !strings.Contains(string(plan), `"terraform_data.it"`) {
+		t.Errorf("the plan is %s, %v", plan, err)
 	}
 }
 
-func TestAUnitThatFailsIsNamedAndHoldsBackWhatNeedsIt(t *testing.T) {
+func TestAUnitThatFailsSaysWhy(t *testing.T) {
 	broken := `resource "terraform_data" "it" {
   input = "broken"
   lifecycle {
@@ -85,22 +80,21 @@ func TestAUnitThatFailsIsNamedAndHoldsBackWhatNeedsIt(t *testing.T) {
   }
 }
 `
-	r := folder(t, map[string][]string{"1-first": nil, "2-second": {"1-first"}, "3-third": nil},
-		map[string]string{"1-first": broken, "2-second": fine, "3-third": fine})
-	report, lines, err := run(t, r, "apply", "-auto-approve")
-	var failed *Failed
-	if !errors.As(err, &failed) || len(failed.Report.failed()) != 1 || failed.Report.failed()[0].Name != "1-first" {
+	r := folder(t, map[string][]string{"1-first": nil}, map[string]string{"1-first": broken})
+	lines, err := run(t, r, "1-first", "apply", "-auto-approve")
+	if err == nil || !strings.Contains(err.Error(), "terragrunt: exit status 1") {
 		t.Fatalf("got %v", err)
 	}
-	results := map[string]string{}
-	for _, unit := range report {
-		results[unit.Name] = unit.Result
+	if !slices.ContainsFunc(lines["1-first"], func(line string) bool {
+		return strings.Contains(line, "Error: Resource precondition failed") && strings.Contains(line, "This cannot be.")
+	}) {
+		t.Errorf("the cause is not one message of %q", lines)
 	}
-	if results["2-second"] != EarlyExit || results["3-third"] != Succeeded {
-		t.Errorf("got %v", results)
+	if err := os.WriteFile(filepath.Join(r.Dir, "1-first", "terragrunt.hcl"), []byte("include \"none\" {\n  path = \"none.hcl\"\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(lines["1-first"], func(line string) bool { return strings.Contains(line, "This cannot be.") }) {
-		t.Errorf("the cause is not in %q", lines)
+	if _, err = run(t, r, "1-first", "apply", "-auto-approve"); err == nil || !strings.Contains(err.Error(), "none.hcl") {
+		t.Errorf("what Terragrunt itself says is not in %v", err)
 	}
 }
 
@@ -120,7 +114,7 @@ func TestAnInterruptedRunEndsItsTools(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	if _, err := r.RunAll(ctx, "apply", "-auto-approve"); !errors.Is(err, context.Canceled) {
+	if err := r.Run(ctx, "1-slow", "apply", "-auto-approve"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(began); took > 50*time.Second {

@@ -52,20 +52,6 @@ func newPuller(t *testing.T, workers int, pull func(context.Context, pulled) err
 		etcd:   func(context.Context) error { return nil }}
 }
 
-// follows starts it, and gives what ends it.
-func (p *puller) follows(t *testing.T) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.follow(ctx) }()
-	return func() {
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("it ended with %v", err)
-		}
-	}
-}
-
 // tell notes that a node's step has come so far.
 func (p *puller) tell(t *testing.T, node, phase, result string) {
 	t.Helper()
@@ -86,7 +72,7 @@ func (p *puller) notes(t *testing.T) string {
 func TestANodePullsItsImagesWhenItRunsAndNoneWhenItWasLeftAsItIs(t *testing.T) {
 	asked := make(chan pulled, 100)
 	p := newPuller(t, 2, func(_ context.Context, what pulled) error { asked <- what; return nil })
-	stop := p.follows(t)
+	stop := p.start(t.Context())
 	p.tell(t, "worker-2", timeline.PhaseEnd, timeline.ResultUnchanged)
 	p.tell(t, "cp-2", timeline.PhaseEnd, timeline.ResultFailed)
 	p.tell(t, "cp-1", timeline.PhaseStart, "")
@@ -124,7 +110,7 @@ func TestTheWayOutIsLeftToTheFirstEtcd(t *testing.T) {
 			return ctx.Err()
 		}
 	}
-	stop := p.follows(t)
+	stop := p.start(t.Context())
 	p.tell(t, "worker-1", timeline.PhaseEnd, timeline.ResultOK)
 	p.tell(t, "cp-1", timeline.PhaseEnd, timeline.ResultOK)
 	select {
@@ -142,7 +128,7 @@ func TestTheWayOutIsLeftToTheFirstEtcd(t *testing.T) {
 	p = newPuller(t, 1, func(_ context.Context, what pulled) error { late <- what; return nil })
 	begun := make(chan struct{})
 	p.etcd = func(ctx context.Context) error { close(begun); <-ctx.Done(); return ctx.Err() }
-	stop = p.follows(t)
+	stop = p.start(t.Context())
 	p.tell(t, "worker-1", timeline.PhaseEnd, timeline.ResultOK)
 	select {
 	case <-begun:
@@ -210,7 +196,7 @@ func TestPullsEndWithTheRun(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	stop := p.follows(t)
+	stop := p.start(t.Context())
 	p.tell(t, "worker-1", timeline.PhaseEnd, timeline.ResultOK)
 	<-begun
 	<-begun

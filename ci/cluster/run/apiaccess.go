@@ -10,22 +10,22 @@ import (
 	"tazlab.net/castle/ci/cluster/timeline"
 )
 
-// toolsWay is how the tools of the layers ask the API.
-type toolsWay struct {
+// apiProxy is how the tools of the layers ask the API.
+type apiProxy struct {
 	*apiproxy.Proxy
 	end    context.CancelFunc
 	beside sync.WaitGroup
 }
 
-func (w *toolsWay) Close() {
+func (w *apiProxy) Close() {
 	w.Proxy.Close()
 	w.end()
 	w.beside.Wait()
 }
 
-// wayForTools begins with one. What the tools wait for is told as a gate of the platform; and since an API server that ended leaves CRDs lying, of
+// apiForTools begins with one. What the tools wait for is told as a gate of the platform; and since an API server that ended leaves CRDs lying, of
 // which Helm waits for its own, those are nudged afterwards.
-func (c *Cluster) wayForTools(ctx context.Context, record *Record, access *Access) (*toolsWay, error) {
+func (c *Cluster) apiForTools(ctx context.Context, record *Record, access *Access) (*apiProxy, error) {
 	api, err := access.API()
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (c *Cluster) wayForTools(ctx context.Context, record *Record, access *Acces
 		event.Kind, event.Cluster, event.Layer, event.Name = timeline.KindGate, c.Description.Name, layers.Platform, "the API, for the tools"
 		_ = record.Log.Append(event) // what cannot be told is waited for all the same
 	}
-	way := &toolsWay{}
+	way := &apiProxy{}
 	ctx, way.end = context.WithCancel(ctx)
 	var nudging sync.Once
 	last := "" // what was seen while something waits
@@ -65,9 +65,9 @@ func (c *Cluster) wayForTools(ctx context.Context, record *Record, access *Acces
 	return way, err
 }
 
-// WayForPlans is how the tools ask the API where nothing is changed: a request that finds nobody fails at once. It is
+// APIForPlans is how the tools ask the API where nothing is changed: a request that finds nobody fails at once. It is
 // to be closed.
-func (c *Cluster) WayForPlans(access *Access) (*apiproxy.Proxy, error) {
+func (c *Cluster) APIForPlans(access *Access) (*apiproxy.Proxy, error) {
 	api, err := access.API()
 	if err != nil {
 		return nil, err

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 )
@@ -27,35 +27,33 @@ var credentials = struct {
 	names     []string
 }{"external-secrets", []string{"infisical-credentials", "infisical-flux-credentials"}}
 
-// Adopt tells OpenTofu what of a layer is there already.
-func (h *Hook) Adopt(ctx context.Context, layer string) error {
-	var there any
-	var err error
-	switch layer {
-	case layers.Platform:
-		var machines *hypervisor.Hypervisor
-		if machines, err = h.hypervisor(); err != nil {
-			return err
-		}
+// adoption is what of a layer is there already; nil where nothing of it could be imported.
+func (c *Cluster) adoption(ctx context.Context, access *Access, layer string) (any, error) {
+	switch {
+	case layer == layers.Platform && c.Description.MakesMachines():
+		machines := c.Hypervisor(access)
 		defer machines.Close()
-		there, err = machines.Finished(ctx)
-	case layers.Engine:
-		there, err = credentialsThere(ctx)
-	default:
-		return fmt.Errorf("layer %s has nothing that could be imported", layer)
+		return machines.Finished(ctx)
+	case layer == layers.Engine:
+		return credentialsThere(ctx, access)
 	}
-	if err != nil {
-		return err
+	return nil, nil
+}
+
+// adopt tells OpenTofu, which is about to run in a folder, of that.
+func adopt(folder string, there any) error {
+	if there == nil {
+		return nil
 	}
 	data, err := json.Marshal(map[string]any{"adopt": there})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(adoptFile, data, 0o600)
+	return os.WriteFile(filepath.Join(folder, adoptFile), data, 0o600)
 }
 
-func credentialsThere(ctx context.Context) ([]string, error) {
-	client, err := kube.FromEnv(os.Getenv)
+func credentialsThere(ctx context.Context, access *Access) ([]string, error) {
+	client, err := access.API()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +61,7 @@ func credentialsThere(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, hookLimit)
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	there := []string{}
 	for _, name := range credentials.names {

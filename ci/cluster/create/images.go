@@ -30,37 +30,28 @@ const (
 	pullFile = "images.log"
 )
 
-// pullAhead has the machines pull the layers' images from the moment they run: while etcd's members join, and beside the layers. That
+// pullImages has the machines pull the layers' images from the moment they run: while etcd's members join, and beside the layers. That
 // saves time and is never missed: a kubelet pulls by itself what is not there. It leaves the way out to the first control plane's etcd, though: all else waits
 // for that, and over a slow line Longhorn's images would make its own late. The function that it returns ends it.
-func pullAhead(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		p := &puller{record: record, description: cluster.Description}
-		if err := p.open(ctx, cluster, access); ctx.Err() == nil {
-			p.note("no image is pulled ahead: %v", err)
-		}
-	})
-	return func() {
-		cancel()
-		wait.Wait()
+func (c *creation) pullImages(ctx context.Context) (stop func()) {
+	p := &puller{record: c.record, description: c.cluster.Description}
+	machines, err := c.cluster.Machines(c.access)
+	if err == nil {
+		p.pull, p.etcd = machines.Pull, machines.AwaitEtcd
+		p.images, err = layerImages(c.cluster.Layers, c.cluster.Description)
 	}
-}
-
-// open settles what is pulled and how, and pulls. It ends with an error, of the context where nothing else was wrong.
-func (p *puller) open(ctx context.Context, cluster *run.Cluster, access *run.Access) error {
-	var err error
-	if p.images, err = layerImages(cluster.Layers, cluster.Description); err != nil {
-		return err
-	}
-	machines, err := cluster.Machines(access)
+	end := func() {}
 	if err != nil {
-		return err
+		p.note("no image is pulled ahead: %v", err)
+	} else {
+		end = p.start(ctx)
 	}
-	defer machines.Close()
-	p.pull, p.etcd = machines.Pull, machines.AwaitEtcd
-	return p.follow(ctx)
+	return func() {
+		end()
+		if machines != nil {
+			machines.Close()
+		}
+	}
 }
 
 // pullOrder is whose images come first. All layers begin at once: first comes what Flux waits for, then what takes longest.
@@ -103,20 +94,14 @@ type puller struct {
 	etcd        func(ctx context.Context) error // waits for the image of the first control plane's
 }
 
-// follow reads in the event log which nodes come up. One that was left as it is, is not asked.
-func (p *puller) follow(ctx context.Context) error {
-	reader := timeline.NewReader(p.record.Events())
-	defer func() { _ = reader.Close() }()
+// start has each node pull that comes up from now on. One that was left as it is, is not asked.
+func (p *puller) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	var nodes sync.WaitGroup
-	defer nodes.Wait()
 	founded := sync.OnceValue(func() error { return p.etcd(ctx) })
-	for {
-		event, err := reader.Next(ctx)
-		if err != nil {
-			return err
-		}
+	p.record.Log.Watch(func(event timeline.Event) {
 		if event.Kind != timeline.KindStep || event.Layer != layers.Platform || event.Phase != timeline.PhaseEnd || event.Result != timeline.ResultOK {
-			continue
+			return
 		}
 		if node, is := p.description.Node(event.Name); is {
 			nodes.Go(func() {
@@ -125,6 +110,10 @@ func (p *puller) follow(ctx context.Context) error {
 				}
 			})
 		}
+	})
+	return func() {
+		cancel()
+		nodes.Wait()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tazlab.net/castle/ci/cluster/adminconfig"
@@ -35,11 +36,15 @@ type keeper struct {
 // keepCredentials keeps an administrator's kubeconfig and talosconfig in Infisical as soon as the layer platform is up, beside the
 // layers that come after it. What is there and opens the cluster stays. The function that it returns is called when the layers have
 // ended; it waits, and its error is nil where the platform is not up.
-func keepCredentials(ctx context.Context, cluster *run.Cluster, record *run.Record, access *run.Access) (ended func() error) {
-	return keeperOf(cluster, record, access).start(ctx)
+func (c *creation) keepCredentials(ctx context.Context) (ended func() error) {
+	if !c.cluster.Description.Secrets.Infisical.Has() {
+		return func() error { return nil }
+	}
+	return c.keeper().start(ctx)
 }
 
-func keeperOf(cluster *run.Cluster, record *run.Record, access *run.Access) *keeper {
+func (c *creation) keeper() *keeper {
+	cluster, record, access := c.cluster, c.record, c.access
 	return &keeper{record: record, description: cluster.Description, access: access, credentials: []credential{
 		{secrets.AdminKubeconfig, "kubeconfig", adminconfig.JudgeKubeconfig, false, func(ctx context.Context) ([]byte, error) {
 			return adminconfig.Kubeconfig(ctx, cluster, access)
@@ -67,38 +72,23 @@ func (k *keeper) ahead(ctx context.Context) error {
 	return nil
 }
 
+// start begins when the layer platform has come to a good end. Where it fails, it may be applied again.
 func (k *keeper) start(ctx context.Context) (ended func() error) {
-	following, stop := context.WithCancel(ctx)
+	keep := sync.OnceValue(func() error { return k.keep(ctx) })
 	var wait sync.WaitGroup
-	var err error
-	wait.Go(func() {
-		if k.platformUp(following) {
-			err = k.keep(ctx)
+	var up atomic.Bool
+	k.record.Log.Watch(func(event timeline.Event) {
+		if event.Kind == timeline.KindLayer && event.Layer == layers.Platform && event.Phase == timeline.PhaseEnd && event.Result == timeline.ResultOK {
+			up.Store(true)
+			wait.Go(func() { _ = keep() })
 		}
 	})
 	return func() error {
-		stop()
 		wait.Wait()
-		if ctx.Err() != nil {
-			return nil // the run tells of the interruption, and the next one keeps them
+		if !up.Load() || ctx.Err() != nil {
+			return nil // the run tells of an interruption, and the next one keeps them
 		}
-		return err
-	}
-}
-
-// platformUp waits for the good end of the layer platform in the event log, also for one that is there already when ctx ends. Where it fails, it may
-// be applied again.
-func (k *keeper) platformUp(ctx context.Context) bool {
-	reader := timeline.NewReader(k.record.Events())
-	defer func() { _ = reader.Close() }()
-	for {
-		event, err := reader.Next(ctx)
-		if err != nil {
-			return false
-		}
-		if event.Kind == timeline.KindLayer && event.Layer == layers.Platform && event.Phase == timeline.PhaseEnd && event.Result == timeline.ResultOK {
-			return true
-		}
+		return keep()
 	}
 }
 
