@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
 	"tazlab.net/castle/ci/bench/sitegen"
 	"tazlab.net/castle/ci/publish/report"
 	"tazlab.net/castle/ci/test/realsites"
@@ -66,14 +68,16 @@ type site struct {
 
 // row is one line of the table.
 type row struct {
-	site, publishCase string
-	castle, plain     []published
+	site, publishCase    string
+	castle, plain, empty []published // empty are calls of an empty module in between
 }
 
 // published is what one of the two ways took, and what it sent to the registry.
 type published struct {
 	took time.Duration
 	sent int64 // bytes
+	// parts are what publish-blog took, by its parts.
+	parts []report.Step
 }
 
 // ownBlog is the blog of this repository.
@@ -152,6 +156,7 @@ func measureSites(ctx context.Context, o options) error {
 		fmt.Printf("| %s | %s | %.2f s | %.2f s | %.2f | %.2f MB | %.2f MB |\n", r.site, r.publishCase, castle.took.Seconds(), plain.took.Seconds(),
 			castle.took.Seconds()/plain.took.Seconds(), float64(castle.sent)/1e6, float64(plain.sent)/1e6)
 	}
+	printSplit(rows)
 	fmt.Println("\n| site | peak memory of castle's own process (assembling the image) |\n|---|---:|")
 	for _, line := range memory {
 		fmt.Println(line)
@@ -168,7 +173,7 @@ type measurement struct {
 // slower for both.
 func measure(ctx context.Context, o options, s site) (measurement, error) {
 	var m measurement
-	cold, change, none := row{s.name, "cold", nil, nil}, row{s.name, "one comma changed", nil, nil}, row{s.name, "no change", nil, nil}
+	cold, change, none := row{site: s.name, publishCase: "cold"}, row{site: s.name, publishCase: "one comma changed"}, row{site: s.name, publishCase: "no change"}
 	for range o.runs {
 		w, err := newWorkshop(ctx, o, s)
 		if err != nil {
@@ -188,12 +193,20 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 					return m, err
 				}
 			}
-			var steps []report.Step
-			castle, err := timed(func() (int64, error) {
-				result, err := w.publish(ctx)
-				steps = result.Steps
+			empty, err := w.empty(ctx)
+			if err != nil {
+				return m, fmt.Errorf("an empty module: %w", err)
+			}
+			step.row.empty = append(step.row.empty, published{took: empty})
+			var result report.Result
+			w.traced = &spans{ended: map[string]*tracepb.Span{}}
+			castle, err := timed(func() (sent int64, err error) {
+				result, err = w.publish(ctx)
 				return result.Image.UploadedBytes, err
 			})
+			if err == nil {
+				castle.parts, err = w.traced.split(castle.took, result)
+			}
 			if err != nil {
 				return m, fmt.Errorf("publish-blog, %s: %w", step.row.publishCase, err)
 			}
@@ -203,10 +216,10 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 				return m, fmt.Errorf("plain sequence, %s: %w", step.row.publishCase, err)
 			}
 			step.row.plain = append(step.row.plain, plain)
-			fmt.Fprintf(os.Stderr, "%s, %s: %s against %s; of it", s.name, step.row.publishCase,
-				castle.took.Round(10*time.Millisecond), plain.took.Round(10*time.Millisecond))
-			for _, step := range steps {
-				fmt.Fprintf(os.Stderr, ", %s %.1f s", step.Name, step.Seconds)
+			fmt.Fprintf(os.Stderr, "%s, %s: %s against %s, an empty module's call %s; of it", s.name, step.row.publishCase,
+				castle.took.Round(10*time.Millisecond), plain.took.Round(10*time.Millisecond), empty.Round(10*time.Millisecond))
+			for _, part := range castle.parts {
+				fmt.Fprintf(os.Stderr, ", %s %.2f s", part.Name, part.Seconds)
 			}
 			fmt.Fprintln(os.Stderr)
 		}
@@ -226,7 +239,7 @@ func measure(ctx context.Context, o options, s site) (measurement, error) {
 func timed(publish func() (sent int64, err error)) (published, error) {
 	start := time.Now()
 	sent, err := publish()
-	return published{time.Since(start), sent}, err
+	return published{took: time.Since(start), sent: sent}, err
 }
 
 // median is the run whose time is the median.

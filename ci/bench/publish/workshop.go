@@ -40,6 +40,7 @@ type workshop struct {
 	hugoCache, public string
 	castle            string // an image with castle's programs; empty: they are compiled
 	module            string // a released castle, for a blog with a castle.yaml of its own; empty: this repository's
+	traced            *spans // of the next call; nil: it is not traced
 	engine            string // how the engine is reached; empty: as the environment says
 }
 
@@ -128,6 +129,13 @@ func (w *workshop) publish(ctx context.Context) (result report.Result, err error
 	environment := []string{"BENCH_TOKEN=bench"}
 	if w.engine != "" {
 		environment = append(environment, "_EXPERIMENTAL_DAGGER_RUNNER_HOST="+w.engine)
+	}
+	if w.traced != nil {
+		address, err := w.serve(w.traced)
+		if err != nil {
+			return result, err
+		}
+		environment = append(environment, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+address)
 	}
 	call := []string{"call", "--quiet"}
 	if w.castle != "" {
