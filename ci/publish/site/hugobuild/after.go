@@ -166,7 +166,7 @@ func noSuchProgram(site, line, name string) error {
 		return fmt.Errorf("afterBuild: %s: there is no program %s, and nothing is installed without a lock file of npm%s: "+
 			"run npm install --save-dev %s and commit package.json and package-lock.json", line, name, otherLock(site), from)
 	}
-	return fmt.Errorf("afterBuild: %s: node_modules/.bin, installed from the site's lock file, has no program %s: "+
+	return fmt.Errorf("afterBuild: %s: neither Hugo's image nor the site's lock file, from which node_modules/.bin is installed, has a program %s: "+
 		"run npm install --save-dev %s and commit package.json and package-lock.json", line, name, from)
 }
 

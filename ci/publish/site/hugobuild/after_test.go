@@ -74,11 +74,11 @@ func TestWhatIsWrongWithACommandIsSaidWithTheWayOut(t *testing.T) {
 		want    string
 	}{
 		"a program that is not installed": {"pagefind --site public", nil,
-			"afterBuild: pagefind --site public: node_modules/.bin, installed from the site's lock file, has no program pagefind: " +
+			"afterBuild: pagefind --site public: neither Hugo's image nor the site's lock file, from which node_modules/.bin is installed, has a program pagefind: " +
 				"run npm install --save-dev pagefind and commit package.json and package-lock.json"},
-		"one behind npx": {"npx --yes pagefind@1.4.0 --site public", nil, "has no program pagefind"},
+		"one behind npx": {"npx --yes pagefind@1.4.0 --site public", nil, "has a program pagefind"},
 		"one of a package of another name": {"stamp public && workbox generateSW", nil,
-			"has no program workbox: run npm install --save-dev workbox-cli"},
+			"has a program workbox: run npm install --save-dev workbox-cli"},
 		"no lock file": {"pagefind --site public", func(site string) error {
 			return os.RemoveAll(filepath.Join(filepath.Dir(site), "package-lock.json"))
 		}, "there is no program pagefind, and nothing is installed without a lock file of npm: run npm install --save-dev pagefind and commit"},

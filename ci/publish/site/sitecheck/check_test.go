@@ -180,3 +180,14 @@ func FuzzPage(f *testing.F) {
 		readXML(newResolver(s), &document{file: "a.xml"}, content)
 	})
 }
+
+func TestAMissingSearchIsNamedWithTheSettingThatMakesIt(t *testing.T) {
+	dir := filetest.New(t, map[string]string{"index.html": `<!doctype html><html lang="en"><title>a</title><script src="/pagefind/pagefind-ui.js"></script>`})
+	report, err := Check(t.Context(), Options{Dir: dir, BaseURL: "https://example.org/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := everyFinding(report); !strings.Contains(text, "error: <script src=\"/pagefind/pagefind-ui.js\"> is not in this site; Pagefind makes it after Hugo: write afterBuild: ") {
+		t.Error(text)
+	}
+}

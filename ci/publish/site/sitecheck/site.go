@@ -128,5 +128,9 @@ func (s *site) find(name string) destination {
 		return destination{rule: rules.LinkCase,
 			message: fmt.Sprintf("differs from %s only in upper and lower case, which a web server tells apart: write it alike", real)}
 	}
+	if path.Base(path.Dir(name)) == "pagefind" {
+		return destination{rule: rules.BrokenLink, message: "is not in this site; Pagefind makes it after Hugo: " +
+			"write afterBuild: [pagefind --site public] for the site in castle.yaml"}
+	}
 	return destination{rule: rules.BrokenLink, message: "leads to nothing in this site: correct the link or add the file"}
 }
