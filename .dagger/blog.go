@@ -29,6 +29,8 @@ type blog struct {
 	asked   hugoVersion
 	use     use
 	timer   *timer
+	// retryFor is how long a download that fails is tried again; empty: as castle-publish has it.
+	retryFor string
 	// beside runs while an exported commit is built; nil: nothing does.
 	beside func(context.Context, *exported) error
 }
@@ -273,9 +275,9 @@ func (b blog) runHugo(ctx context.Context, export *exported, caches dagger.WithC
 	out, err := container.
 		With(caches).
 		WithMountedDirectory("/export", folder).
-		WithExec([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + public,
+		WithExec(append([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + public,
 			"--base-url=" + b.baseURL, "--hugo-from=" + export.Hugo.From, "--warnings-out=" + warnings,
-			fmt.Sprintf("--after-build=%t", len(b.after) > 0)}).
+			fmt.Sprintf("--after-build=%t", len(b.after) > 0)}, given(flag{"retry-for", b.retryFor})...)).
 		Directory(made).
 		Sync(ctx)
 	if err != nil {
@@ -312,7 +314,7 @@ func (b blog) nodeModules(hugo *dagger.Container, export *exported) *dagger.Dire
 	return hugo.
 		With(b.cached(export, "npm")).
 		WithMountedDirectory("/site", lists).
-		WithExec([]string{publishProgram, "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}).
+		WithExec(append([]string{publishProgram, "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}, given(flag{"retry-for", b.retryFor})...)).
 		Directory(made)
 }
 

@@ -218,8 +218,9 @@ func (m *Castle) PublishBlog(
 	// How much of a homelab's time the sandbox takes.
 	// +default="0.05"
 	timeScale string,
-	// How long a step that fails is tried again, from its first failure on, at
-	// the registry and at a branch that others push to, such as 10m.
+	// How long a step that fails is tried again, from its first failure on, such as
+	// 10m: at the registry, at a branch that others push to, and where Hugo modules
+	// and npm packages come from.
 	// +default="4m"
 	retryFor string,
 	// How the result is written.
@@ -312,6 +313,9 @@ func (s *Site) Publish(
 	s = s.proposing(pullRequest, githubApi)
 	b := blog{castle: s.Castle, source: s.Source, use: toPublish, timer: newTimer()}
 	b.timer.alone = true
+	if retryFor != defaultRetryFor { // it is in the key of the build's cache
+		b.retryFor = retryFor
+	}
 	if dryRun {
 		b.use = toLook
 	}

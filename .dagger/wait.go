@@ -108,6 +108,9 @@ type rollout struct {
 	deployment, source, kustomization string
 }
 
+// defaultRetryFor is the default of --retry-for, and what castle-publish has for it.
+const defaultRetryFor = "4m"
+
 // checkRetryFor refuses, before anything is built, what is no time.
 func checkRetryFor(text string) error {
 	if during, err := time.ParseDuration(text); err != nil || during <= 0 {

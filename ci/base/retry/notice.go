@@ -43,8 +43,8 @@ type key struct{}
 // To has notices written to a writer, a line each. Without one they are only in the trace.
 func To(ctx context.Context, to io.Writer) context.Context { return context.WithValue(ctx, key{}, to) }
 
-// say tells of a failure, before the pause.
-func say(ctx context.Context, n Notice) {
+// Say reports a failure, before the pause.
+func Say(ctx context.Context, n Notice) {
 	text := n.String()
 	if to, ok := ctx.Value(key{}).(io.Writer); ok {
 		fmt.Fprintln(to, text)

@@ -43,7 +43,7 @@ func (p Policy) Do(ctx context.Context, attempt func() error) error {
 			if p.Seen != nil {
 				seen = p.Seen(err)
 			}
-			say(ctx, Notice{Doing: p.Doing, Attempts: attempts, Most: p.Tries, Seen: seen, Pause: pause, Until: end.until})
+			Say(ctx, Notice{Doing: p.Doing, Attempts: attempts, Most: p.Tries, Seen: seen, Pause: pause, Until: end.until})
 		}))
 	if permanent, is := errors.AsType[*backoff.PermanentError](err); is { // of the last try, which Retry hands over as it is
 		return permanent.Unwrap()

@@ -28,6 +28,7 @@ func newNodeModulesCommand() *cobra.Command {
 	flags.StringVar(&options.Site, "site", "", "the site's folder")
 	flags.StringVar(&options.Out, "out", "", "the folder that node_modules comes into")
 	flags.StringVar(&options.Cache, "cache", "", "the folder for npm's cache")
+	flags.DurationVar(&options.RetryFor, "retry-for", hugobuild.RetryFor, "how long a download that fails is tried again")
 	cli.Require(command, "site", "out", "cache")
 	return command
 }
@@ -64,6 +65,7 @@ func newBuildCommand() *cobra.Command {
 	flags.StringVar(&options.From, "hugo-from", hugoversion.Default, "who asks for this version of Hugo")
 	flags.BoolVar(&after, "after-build", false, "commands of castle.yaml's afterBuild follow")
 	flags.StringVar(&warningsOut, "warnings-out", "", "a file to write to what is worth mending, for publish")
+	flags.DurationVar(&options.RetryFor, "retry-for", hugobuild.RetryFor, "how long a download that fails is tried again")
 	cli.Require(command, "site", "out", "cache")
 	return command
 }

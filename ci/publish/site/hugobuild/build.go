@@ -5,6 +5,7 @@
 package hugobuild
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type Options struct {
 	Cache   string // for modules, processed images and fetched resources, kept between builds with one version of Hugo
 	BaseURL string // instead of the configuration's; "" keeps that
 	From    string // who asks for this version of Hugo
+
+	RetryFor time.Duration // how long a download of modules that fails is tried again
 
 	Log io.Writer // what Hugo says while it runs
 }
@@ -77,11 +80,7 @@ func Build(ctx context.Context, opts Options) (warnings []string, err error) {
 	if opts.BaseURL != "" {
 		args = append(args, "--baseURL="+opts.BaseURL)
 	}
-	said, err := run(ctx, command{timeout: buildTimeout, name: "hugo", args: args, env: env, log: opts.Log})
-	if failed := (*failure)(nil); errors.As(err, &failed) {
-		return nil, explain(opts.Site, opts.From, said)
-	}
-	if err != nil {
+	if _, err := opts.hugo(ctx, args, env, opts.Log); err != nil {
 		return nil, err
 	}
 	if err := unpinned(opts.Site, pinned); err != nil {
@@ -141,15 +140,15 @@ func checkVersion(ctx context.Context, opts Options, env []string) (warning stri
 	if version == nil {
 		return "", fmt.Errorf("hugo version says %q, which has no version", strings.TrimSpace(said))
 	}
-	said, failed := run(ctx, command{timeout: buildTimeout, name: "hugo", args: []string{"config", "--source=" + opts.Site}, env: env})
-	if refused := (*failure)(nil); failed != nil && !errors.As(failed, &refused) {
-		return "", failed
-	}
+	said, failed := opts.hugo(ctx, []string{"config", "--source=" + opts.Site}, env, nil)
 	warning, err = check(requirements(said), hugoversion.Choice{Version: version[1], From: opts.From})
-	if err == nil && failed != nil {
-		err = explain(opts.Site, opts.From, said)
-	}
-	return warning, err
+	return warning, cmp.Or(err, failed)
+}
+
+// hugo runs Hugo, which downloads modules first.
+func (opts Options) hugo(ctx context.Context, args, env []string, log io.Writer) (said string, err error) {
+	c := command{timeout: buildTimeout, name: "hugo", args: args, env: env, log: log}
+	return downloaded(ctx, c, opts.RetryFor, "download Hugo modules", lostModule, func(said string) error { return explain(opts.Site, opts.From, said) })
 }
 
 // environment is Hugo's. Style sheets are compiled always, even where the site's configuration would take them from the

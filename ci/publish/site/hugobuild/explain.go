@@ -71,9 +71,7 @@ func moduleUnreachable(_, said string) error {
 	if match == nil {
 		return nil
 	}
-	// The last line of several is the cause, the first ones are who asked for it.
-	why := strings.Split(strings.TrimSpace(match[2]), "\n")
-	module, cause := match[1], strings.TrimSpace(why[len(why)-1])
+	module, cause := match[1], lastLine(match[2]) // the first ones of several lines are who asked for it
 	if neverReleased.MatchString(cause) {
 		return fmt.Errorf("the Hugo module %s does not exist (%s): correct its version in go.mod, and commit go.mod and go.sum", module, cause)
 	}

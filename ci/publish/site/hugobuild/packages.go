@@ -81,6 +81,8 @@ type PackageOptions struct {
 	Out   string // an empty folder or none; node_modules comes into it
 	Cache string // npm's, kept between builds
 
+	RetryFor time.Duration // how long a download that fails is tried again
+
 	Log io.Writer // what npm says while it runs
 }
 
@@ -112,16 +114,13 @@ func Packages(ctx context.Context, opts PackageOptions) error {
 		return err
 	}
 	defer os.RemoveAll(home)
-	said, err := run(ctx, command{
+	_, err = downloaded(ctx, command{
 		timeout: npmTimeout, name: "npm", dir: opts.Out, log: opts.Log,
 		args: []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--prefer-offline", "--no-update-notifier",
 			"--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=4000", "--cache=" + opts.Cache},
 		// The engine adds a certificate of the user's network to the system's list, which Node.js does not read by itself.
 		env: []string{"HOME=" + home, "NODE_EXTRA_CA_CERTS=" + certificates},
-	})
-	if failed := (*failure)(nil); errors.As(err, &failed) {
-		return explainNpm(said)
-	}
+	}, opts.RetryFor, "npm ci", lostPackage, explainNpm)
 	if err != nil {
 		return err
 	}
