@@ -8,10 +8,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
+
+	"tazlab.net/castle/ci/base/retry"
 )
 
 const (
 	askEvery = 500 * time.Millisecond
+	// sayEvery is how long nothing is said of an API that gives no answer.
+	sayEvery = 10 * time.Second
 	// askFor bounds one question with all its tries: a virtual IP that moves is away for some seconds.
 	askFor = 30 * time.Second
 	// AwayAtMost is for how long the API may be away while layers are applied: an API server is back within seconds, or half a minute where it
@@ -20,7 +24,7 @@ const (
 )
 
 // Ask makes one request, and again where the API gives no answer: its server restarts, or the virtual IP moves. What it does answer
-// is the result; an object that is not there is such an answer.
+// is the result; an object that is not there is such an answer. Who waits is told, at the first failure and now and then.
 func (c *Client) Ask(ctx context.Context, request func(context.Context) error) error {
 	return c.AskFor(ctx, askFor, request)
 }
@@ -30,6 +34,9 @@ func (c *Client) AskFor(ctx context.Context, limit time.Duration, request func(c
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var last error
+	attempts := 0
+	until, _ := bounded.Deadline()
+	var said time.Time
 	err := c.Poll(askEvery).Until(bounded, func(ctx context.Context) Answer {
 		err := request(ctx)
 		if err != nil && answers(err) {
@@ -37,6 +44,12 @@ func (c *Client) AskFor(ctx context.Context, limit time.Duration, request func(c
 		}
 		if bounded.Err() == nil { // the end of the wait is not why there was no answer
 			last = err
+			if attempts++; err != nil && time.Since(said) >= sayEvery {
+				said = time.Now()
+				retry.Say(ctx, retry.Notice{
+					Doing: "a request to the API at " + c.config.Host, Attempts: attempts, Seen: Brief(err).Error(), Pause: askEvery, Until: until,
+				})
+			}
 		}
 		return Answer{OK: err == nil, Err: err}
 	}, func(string) {})

@@ -3,10 +3,13 @@ package kube
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"tazlab.net/castle/ci/base/retry"
 )
 
 func TestAQuestionIsPutAgainUntilTheAPIAnswers(t *testing.T) {
@@ -22,12 +25,17 @@ func TestAQuestionIsPutAgainUntilTheAPIAnswers(t *testing.T) {
 		"it is not there, late": {[]error{apierrors.NewTooManyRequests("busy", 1), missing}, missing},
 	} {
 		tries := 0
-		err := client.Ask(t.Context(), func(context.Context) error {
+		var said strings.Builder
+		err := client.Ask(retry.To(t.Context(), &said), func(context.Context) error {
 			tries++
 			return c.answers[tries-1]
 		})
 		if !errors.Is(err, c.want) || tries != len(c.answers) {
 			t.Errorf("%s: %v after %d tries", name, err, tries)
+		}
+		const first = "a request to the API at https://192.0.2.1:6443 failed at attempt 1: "
+		if lines := strings.Count(said.String(), "\n"); lines != min(1, tries-1) || lines == 1 && !strings.HasPrefix(said.String(), first) {
+			t.Errorf("%s: it said %q", name, said.String())
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
