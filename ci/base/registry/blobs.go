@@ -13,7 +13,7 @@ var errDigestInvalid = &apiError{http.StatusBadRequest, "DIGEST_INVALID", "a dig
 // getBlob also answers HEAD and requests for a range. A blob is found under every repository's name, so a base image's
 // layers are pushed once for all of them.
 func (s *server) getBlob(w http.ResponseWriter, r request) error {
-	if !digestForm.MatchString(r.reference) {
+	if !isDigest(r.reference) {
 		return errDigestInvalid
 	}
 	f, err := os.Open(s.store.blobPath(r.reference))

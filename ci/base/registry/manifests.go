@@ -101,7 +101,7 @@ func (s *server) putManifest(w http.ResponseWriter, r request) error {
 		if err := s.store.writeManifest(r.repository, digest, data); err != nil {
 			return err
 		}
-	case digestForm.MatchString(r.reference):
+	case isDigest(r.reference):
 		return &apiError{http.StatusBadRequest, "DIGEST_INVALID", "the manifest does not have the digest " + r.reference}
 	default:
 		return &apiError{http.StatusBadRequest, "TAG_INVALID", "neither a tag nor a digest: " + r.reference}
@@ -137,7 +137,7 @@ func (s *server) checkComplete(repository string, m manifest) error {
 func (s *server) deleteManifest(w http.ResponseWriter, r request) error {
 	var err error
 	switch {
-	case digestForm.MatchString(r.reference):
+	case isDigest(r.reference):
 		err = s.store.deleteManifest(r.repository, r.reference)
 	case tagForm.MatchString(r.reference):
 		err = s.store.deleteTag(r.repository, r.reference)

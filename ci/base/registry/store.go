@@ -15,15 +15,16 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tazlab.net/castle/ci/base/digest"
 )
 
 // Uploads that nobody continued for so long are removed when the registry starts.
 const uploadLife = 24 * time.Hour
 
-var (
-	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	tagForm    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-)
+var tagForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+
+func isDigest(text string) bool { return digest.Valid(text) }
 
 // store is the folder. A missing thing is fs.ErrNotExist.
 type store struct {
@@ -142,7 +143,7 @@ func (s *store) holdUpload(id string) (release func(), ok bool) {
 
 // resolve turns a tag or digest into a digest.
 func (s *store) resolve(repository, reference string) (string, error) {
-	if digestForm.MatchString(reference) {
+	if isDigest(reference) {
 		return reference, nil
 	}
 	if !tagForm.MatchString(reference) {

@@ -12,7 +12,7 @@ var errUploadUnknown = &apiError{http.StatusNotFound, "BLOB_UPLOAD_UNKNOWN", "no
 
 // startUpload answers POST: a mount of a blob that is there, a whole blob in one request, or a new upload.
 func (s *server) startUpload(w http.ResponseWriter, r request) error {
-	if mount := r.URL.Query().Get("mount"); digestForm.MatchString(mount) && s.store.hasBlob(mount) {
+	if mount := r.URL.Query().Get("mount"); isDigest(mount) && s.store.hasBlob(mount) {
 		created(w, r, mount)
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s *server) continueUpload(w http.ResponseWriter, r request) error {
 // finishUpload answers PUT: the rest of the content, if any, and the digest of the whole.
 func (s *server) finishUpload(w http.ResponseWriter, r request) error {
 	digest := r.URL.Query().Get("digest")
-	if !digestForm.MatchString(digest) {
+	if !isDigest(digest) {
 		return errDigestInvalid
 	}
 	release, ok := s.store.holdUpload(r.reference)

@@ -10,6 +10,7 @@ import (
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // Env is what the gates look at and compare with.
@@ -31,19 +32,19 @@ var gates = []struct {
 	needs      func(Env) error
 	conditions func(Env) []Condition
 }{
-	{"platform", all(needKube, needCluster, needTalos), platform},
-	{"engine-webhook", needKube, engineWebhook},
-	{"engine-store", needKube, engineStore},
-	{"engine", all(needKube, needCluster), engine},
-	{"networking-webhook", needKube, networkingWebhook},
-	{"networking", all(needKube, needCluster, needLoadBalancer), networking},
-	{"storage", all(needKube, needCluster, needStorage), storage},
-	{"gitops-tenancy", needKube, gitopsTenancy},
-	{"gitops-store", needKube, fluxStore},
-	{"gitops-secrets", needKube, gitopsSecrets},
-	{"gitops-notifications", needKube, gitopsNotifications},
-	{"gitops-controllers", needKube, gitopsControllers},
-	{"gitops", needKube, gitops},
+	{layers.Platform, all(needKube, needCluster, needTalos), platform},
+	{layers.EngineWebhook, needKube, engineWebhook},
+	{layers.EngineStore, needKube, engineStore},
+	{layers.Engine, all(needKube, needCluster), engine},
+	{layers.NetworkingWebhook, needKube, networkingWebhook},
+	{layers.Networking, all(needKube, needCluster, needLoadBalancer), networking},
+	{layers.Storage, all(needKube, needCluster, needStorage), storage},
+	{layers.GitOpsTenancy, needKube, gitopsTenancy},
+	{layers.GitOpsStore, needKube, fluxStore},
+	{layers.GitOpsSecrets, needKube, gitopsSecrets},
+	{layers.GitOpsNotifications, needKube, gitopsNotifications},
+	{layers.GitOpsControllers, needKube, gitopsControllers},
+	{layers.GitOps, needKube, gitops},
 }
 
 func platform(e Env) []Condition {
@@ -71,7 +72,7 @@ func definitions(e Env, names ...string) kube.WaitFunc {
 }
 
 func engineWebhook(e Env) []Condition {
-	const ns = "external-secrets"
+	const ns = layers.EngineNamespace
 	return []Condition{
 		{"CRDs of External Secrets Operator", definitions(e, "externalsecrets.external-secrets.io", "clustersecretstores.external-secrets.io"), "kubectl get crds"},
 		{"webhook external-secrets-webhook in " + ns, webhook{e.Kube, kube.Object{Namespace: ns, Name: "external-secrets-webhook"}, externalSecretsProbes(ns)}, lookInto(ns)},
@@ -89,7 +90,7 @@ func storeReady(e Env, name string) []Condition {
 
 // engine is the store and a secret that came through; without Infisical there is none, and the operator itself is what counts.
 func engine(e Env) []Condition {
-	const ns = "external-secrets"
+	const ns = layers.EngineNamespace
 	if !e.Cluster.Secrets.Infisical.Has() {
 		if e.LookOnly {
 			return engineWebhook(e)[:1]
@@ -100,10 +101,8 @@ func engine(e Env) []Condition {
 		Condition{"ExternalSecret castle-proof in " + ns, e.Kube.Objects(externalSecrets, ns, synced, "castle-proof"), "kubectl -n " + ns + " describe externalsecret castle-proof"})
 }
 
-const metallbNamespace = "metallb-system"
-
 func networkingWebhook(e Env) []Condition {
-	const ns = metallbNamespace
+	const ns = layers.NetworkingNamespace
 	return []Condition{
 		{"CRDs of MetalLB", definitions(e, "ipaddresspools.metallb.io", "l2advertisements.metallb.io"), "kubectl get crds"},
 		{"webhook metallb-webhook-service in " + ns, webhook{e.Kube, kube.Object{Namespace: ns, Name: "metallb-webhook-service"}, metallbProbes(ns)}, lookInto(ns)},
@@ -111,7 +110,7 @@ func networkingWebhook(e Env) []Condition {
 }
 
 func networking(e Env) []Condition {
-	const ns = metallbNamespace
+	const ns = layers.NetworkingNamespace
 	conditions := []Condition{
 		{"IPAddressPool castle in " + ns, e.Kube.Objects(addressPools, ns, accepted, "castle"), "kubectl -n " + ns + " describe ipaddresspool castle"},
 		{"L2Advertisement castle in " + ns, e.Kube.Objects(advertisements, ns, kube.Present, "castle"), "kubectl -n " + ns + " get l2advertisements"},
@@ -125,7 +124,7 @@ func networking(e Env) []Condition {
 }
 
 func storage(e Env) []Condition {
-	const ns = "longhorn-system"
+	const ns = layers.StorageNamespace
 	class := e.Cluster.Storage.StorageClass
 	conditions := []Condition{
 		{"StorageClass " + class, e.Kube.Objects(kube.StorageClasses, "", defaultClass, class), "kubectl get storageclasses"},
@@ -200,7 +199,7 @@ func Names() []string {
 // Limit is how long a gate is waited for where nobody says otherwise. What comes from Git is anybody's: charts that Flux fetches, one
 // after the other where they depend on each other, and their images.
 func Limit(gate string) time.Duration {
-	if gate == "gitops" {
+	if gate == layers.GitOps {
 		return 20 * time.Minute
 	}
 	return 10 * time.Minute

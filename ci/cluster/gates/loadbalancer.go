@@ -15,6 +15,7 @@ import (
 
 	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // loadBalancer waits until a Service of type LoadBalancer gets an address of the pool and somebody answers there, or MetalLB answers that
@@ -62,7 +63,7 @@ func (l loadBalancer) Wait(ctx context.Context, report func(string)) error {
 	}
 	targets := []kube.Target{
 		{Resource: kube.Services, Namespace: proofNamespace, Name: proofService},
-		{Resource: addressPools, Namespace: metallbNamespace, Name: l.Pool},
+		{Resource: addressPools, Namespace: layers.NetworkingNamespace, Name: l.Pool},
 		{Resource: kube.Events, Namespace: proofNamespace},
 	}
 	var given netip.Addr
@@ -117,7 +118,7 @@ func (l loadBalancer) answers(ctx context.Context, address netip.Addr, report fu
 
 // missingSpeakers says which of MetalLB's speakers are still to come. Where they go by another name, nothing is known of them.
 func (l loadBalancer) missingSpeakers(ctx context.Context) string {
-	speakers, err := l.Kube.Resource(kube.DaemonSets).Namespace(metallbNamespace).Get(ctx, "metallb-speaker", metav1.GetOptions{})
+	speakers, err := l.Kube.Resource(kube.DaemonSets).Namespace(layers.NetworkingNamespace).Get(ctx, "metallb-speaker", metav1.GetOptions{})
 	if err != nil {
 		return ""
 	}

@@ -19,6 +19,25 @@ const (
 	GitOps     = "gitops"
 )
 
+// Gates within layers, by the names that the layers' modules wait for. A layer's own gate has its name.
+const (
+	EngineWebhook       = "engine-webhook"
+	EngineStore         = "engine-store"
+	NetworkingWebhook   = "networking-webhook"
+	GitOpsTenancy       = "gitops-tenancy"
+	GitOpsStore         = "gitops-store"
+	GitOpsSecrets       = "gitops-secrets"
+	GitOpsNotifications = "gitops-notifications"
+	GitOpsControllers   = "gitops-controllers"
+)
+
+// Namespaces of the charts that the layers install.
+const (
+	EngineNamespace     = "external-secrets"
+	NetworkingNamespace = "metallb-system"
+	StorageNamespace    = "longhorn-system"
+)
+
 // UnitsFolder holds the units, a folder for each layer, in the folder of the layers. They are the same for every cluster.
 const UnitsFolder = "units"
 
@@ -42,15 +61,15 @@ type Release struct{ Namespace, Name string }
 // All are the layers in the order of their folders.
 var All = []Layer{
 	{Name: Secrets, Folder: "1-secrets"},
-	{Name: Platform, Folder: "2-platform", Needs: []string{Secrets}, Gates: []string{"platform"}},
-	{Name: Engine, Folder: "3-engine", Needs: []string{Platform}, Gates: []string{"engine-webhook", "engine-store", "engine"},
-		chart: "external-secrets", Release: Release{"external-secrets", "external-secrets"}},
-	{Name: Networking, Folder: "4-networking", Needs: []string{Platform}, Gates: []string{"networking-webhook", "networking"},
-		chart: "metallb", Release: Release{"metallb-system", "metallb"}},
-	{Name: Storage, Folder: "5-storage", Needs: []string{Platform}, Gates: []string{"storage"},
-		chart: "longhorn", stand: "longhorn-sandbox", Release: Release{"longhorn-system", "longhorn"}},
+	{Name: Platform, Folder: "2-platform", Needs: []string{Secrets}, Gates: []string{Platform}},
+	{Name: Engine, Folder: "3-engine", Needs: []string{Platform}, Gates: []string{EngineWebhook, EngineStore, Engine},
+		chart: "external-secrets", Release: Release{EngineNamespace, "external-secrets"}},
+	{Name: Networking, Folder: "4-networking", Needs: []string{Platform}, Gates: []string{NetworkingWebhook, Networking},
+		chart: "metallb", Release: Release{NetworkingNamespace, "metallb"}},
+	{Name: Storage, Folder: "5-storage", Needs: []string{Platform}, Gates: []string{Storage},
+		chart: "longhorn", stand: "longhorn-sandbox", Release: Release{StorageNamespace, "longhorn"}},
 	{Name: GitOps, Folder: "6-gitops", Needs: []string{Platform}, Awaits: []string{Engine},
-		Gates: []string{"gitops-tenancy", "gitops-store", "gitops-secrets", "gitops-notifications", "gitops-controllers", "gitops"},
+		Gates: []string{GitOpsTenancy, GitOpsStore, GitOpsSecrets, GitOpsNotifications, GitOpsControllers, GitOps},
 		chart: "flux", Release: Release{"flux-system", "flux"}},
 }
 

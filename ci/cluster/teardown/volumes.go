@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"tazlab.net/castle/ci/cluster/kube"
+	"tazlab.net/castle/ci/cluster/layers"
 )
 
 // provisionedBy names the driver that made a volume and takes it back (AnnDynamicallyProvisioned in staging/src/k8s.io/component-helpers/storage/volume of
@@ -119,7 +120,7 @@ func (c *Cluster) maker(ctx context.Context, pod *corev1.Pod) (condemned, error)
 // (app/pre_uninstall.go and controller/uninstall_controller.go of longhorn-manager).
 var (
 	longhornSettings = schema.GroupVersionResource{Group: "longhorn.io", Version: "v1beta2", Resource: "settings"}
-	longhornFlag     = kube.Object{Namespace: "longhorn-system", Name: "deleting-confirmation-flag"}
+	longhornFlag     = kube.Object{Namespace: layers.StorageNamespace, Name: "deleting-confirmation-flag"}
 )
 
 // longhornDriver is Longhorn's name as a CSI driver.

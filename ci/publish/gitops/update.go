@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"tazlab.net/castle/ci/base/digest"
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/retry"
@@ -97,7 +98,6 @@ type Timings struct {
 
 var (
 	commitName = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
-	digestName = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
 // normalize checks the request and fills in what was left empty.
@@ -120,7 +120,7 @@ func (r UpdateRequest) normalize() (UpdateRequest, error) {
 		return r, invalid("the tag latest cannot be rolled back; tag the image by its commit")
 	case r.Digest == "" && !r.DryRun:
 		return r, invalid("no digest of %s: the manifest is changed only after the registry confirmed the image", r.Tag)
-	case r.Digest != "" && !digestName.MatchString(r.Digest):
+	case r.Digest != "" && !digest.Valid(r.Digest):
 		return r, invalid("%q is no digest of the form sha256:<64 hexadecimal digits>", r.Digest)
 	case r.SourceCommit != "" && !commitName.MatchString(r.SourceCommit):
 		return r, invalid("%q is no commit; give 7 to 64 hexadecimal digits", r.SourceCommit)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"tazlab.net/castle/ci/base/digest"
 )
 
 var (
@@ -16,7 +18,6 @@ var (
 
 	keyForm      = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	nameForm     = regexp.MustCompile(`^(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+)(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`)
-	digestForm   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	platformForm = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9]+(/[a-z0-9]+)?$`)
 	markerForm   = regexp.MustCompile(`^# renovate: datasource=docker depName=(\S+)$`)
 
@@ -163,7 +164,7 @@ func (r *reader) check(e entry) {
 	case !exactTag.MatchString(e.Tag):
 		bad("tag %q is not an exact version; it needs three numbers (1.26.4) or a date (20260101)", e.Tag)
 	}
-	if e.Digest != "" && !digestForm.MatchString(e.Digest) {
+	if e.Digest != "" && !digest.Valid(e.Digest) {
 		bad("digest %q is not sha256: and 64 hexadecimal digits", e.Digest)
 	}
 	if strings.TrimSpace(e.Purpose) == "" {

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"tazlab.net/castle/ci/base/copytree"
+	"tazlab.net/castle/ci/base/digest"
 	"tazlab.net/castle/ci/cluster/description"
 )
 
@@ -69,8 +69,6 @@ const (
 	OnAny     = "any"     // a worker, whichever the scheduler picks
 )
 
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
 // ToolFolder gives the folder of what a tool's build keeps.
 type ToolFolder func(tool string) (string, error)
 
@@ -103,9 +101,9 @@ func Charts(terragrunt string) ([]Chart, error) {
 		for _, crds := range chart.CRDs {
 			digests = append(digests, crds.Digest)
 		}
-		for _, digest := range digests {
-			if digest != "" && !digestForm.MatchString(digest) {
-				return nil, fmt.Errorf("%s: chart %s has the digest %q, which is not sha256: and 64 digits from 0 to f", ChartsFile, name, digest)
+		for _, given := range digests {
+			if given != "" && !digest.Valid(given) {
+				return nil, fmt.Errorf("%s: chart %s has the digest %q, which is not sha256: and 64 digits from 0 to f", ChartsFile, name, given)
 			}
 		}
 		chart.Name, chart.terragrunt = name, terragrunt
