@@ -28,8 +28,6 @@ func newBrowseCommand() *cobra.Command {
 	flags.StringVar(&options.BaseURL, "base-url", "",
 		"the address that the site is built for, below whose path the server has it; default: as for check")
 	flags.IntSliceVar(&options.Widths, "width", browsercheck.DefaultWidths, "the window's width in CSS pixels; below 768 a phone's")
-	flags.IntVar(&options.Pages, "pages", browsercheck.DefaultPages, "open no more pages than this")
-	flags.DurationVar(&options.PageDeadline, "page-deadline", browsercheck.DefaultPageDeadline, "for one page at one width")
 	flags.DurationVar(&options.Deadline, "deadline", browsercheck.DefaultDeadline, "for all of them")
 	flags.StringVar(&options.Program, "browser", "", "the browser's name or path; default: Chromium by any of its names")
 	flags.BoolVar(&options.Offline, "offline", false, "let the browser find no host but the site's")

@@ -162,7 +162,6 @@ func newMirrorVerifyCommand(h *host) *cobra.Command {
 				problems, len(findings), options.Registry, h.images)
 		},
 	}
-	command.Flags().BoolVar(&options.StandInsOnly, "stand-ins-only", false, "leave out the images that have no stand-in")
 	command.Flags().BoolVar(&pin, "pin", false, "when all is well, write "+images.LocalFile+", so that the module pulls what the mirror holds under other digests")
 	return command
 }
