@@ -41,8 +41,12 @@ demo-down: castle ## Stop and remove what `make demo` started
 	@$(castle) demo down --cache=$(cache)
 
 .PHONY: check
-check: ## Two minutes: vet, lint and unit tests, which need nothing but Go and Git
+check: ## Vet, staticcheck and unit tests, which need nothing but Go and Git
 	@scripts/check.sh
+
+.PHONY: lint
+lint: ## All of the lint that `make test` begins with, golangci-lint included
+	@scripts/lint.sh
 
 .PHONY: audit
 audit: ## Known vulnerabilities that castle's own code reaches, by govulncheck: such a finding fails

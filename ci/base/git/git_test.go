@@ -60,7 +60,7 @@ func TestMessagesOfGitAndTheHostingServicesHaveTheirKind(t *testing.T) {
 		"fatal: something new\n": nil,
 		"":                       nil,
 	} {
-		if got := classify(message); got != want {
+		if got := classify(message); !errors.Is(got, want) {
 			t.Errorf("%q\n is %v, want %v", message, got, want)
 		}
 	}

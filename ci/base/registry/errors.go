@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 )
 
@@ -32,7 +33,7 @@ func (e *apiError) write(w http.ResponseWriter) {
 // fail answers with err. What is not an apiError is a failure of the disk or the connection: its text stays in the log,
 // since it holds paths.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	e, ok := err.(*apiError)
+	e, ok := errors.AsType[*apiError](err)
 	if !ok {
 		if s.errorLog != nil {
 			s.errorLog.Printf("%s %s: %v", r.Method, r.URL.Path, err)

@@ -48,8 +48,9 @@ func main() {
 	flag.StringVar(&o.cache, "cache", "", "the cache folder that castle has made ready, for the cold part")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o); err != nil {
+	err := run(ctx, o)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

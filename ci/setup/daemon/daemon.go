@@ -147,7 +147,7 @@ func waitReady(ctx context.Context, spec Spec, exited chan error) error {
 		select {
 		case exit := <-exited:
 			exited <- exit
-			return fmt.Errorf("it ended before it was ready: %v", exit)
+			return fmt.Errorf("it ended before it was ready: %w", exit)
 		case <-ctx.Done():
 			return fmt.Errorf("not ready after %s: %w", spec.Deadline, err)
 		case <-ticker.C:

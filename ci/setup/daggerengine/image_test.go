@@ -56,7 +56,7 @@ func TestTheImageHoldsWhatTheEngineAndTheDaggerCLILookFor(t *testing.T) {
 		archive := tar.NewReader(reader)
 		for {
 			header, err := archive.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -89,7 +89,7 @@ func (e Engine) Run(ctx context.Context, inside []string, mirror *Mirror) error 
 	var failure error
 	select {
 	case err := <-exited:
-		return fmt.Errorf("the engine ended: %v", err)
+		return fmt.Errorf("the engine ended: %w", err)
 	case failure = <-ended:
 	case <-ctx.Done():
 	}

@@ -32,8 +32,9 @@ func main() {
 	flag.StringVar(&o.write, "write", "", "write the table into this page, such as docs/reliability.md, between its marks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := drill(ctx, o); err != nil {
+	err := drill(ctx, o)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "drill:", err)
 		os.Exit(1)
 	}
