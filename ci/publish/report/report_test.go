@@ -20,6 +20,18 @@ const (
 	commitSHA = "c0ffee00112233445566778899aabbccddeeff00"
 )
 
+// inAllFormats are reports that have between them every field of JSON: its names are what programs read.
+var inAllFormats = map[string]bool{
+	"another-build-of-the-same-inputs": true,
+	"headers-fitted":                   true,
+	"hugo":                             true,
+	"nothing-to-do-and-available":      true,
+	"published-and-unseen":             true,
+	"rebuild":                          true,
+	"repeated-warnings":                true,
+	"signed":                           true,
+}
+
 // sample is the report of a publish that changed everything.
 func sample() Result {
 	return Result{
@@ -127,7 +139,11 @@ func TestAReportReadsAsItsGoldenFile(t *testing.T) {
 	} {
 		result := sample()
 		change(&result)
-		renderingtest.MustRead(t, name, result)
+		if inAllFormats[name] {
+			renderingtest.MustRead(t, name, result)
+		} else {
+			renderingtest.MustReadText(t, name, result)
+		}
 	}
 }
 

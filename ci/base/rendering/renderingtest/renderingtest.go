@@ -13,7 +13,21 @@ import (
 // MustRead compares all formats of a result with the golden files testdata/NAME.txt, .json and .md.
 func MustRead(t *testing.T, name string, result rendering.Result) {
 	t.Helper()
-	for format, extension := range map[string]string{"text": ".txt", "json": ".json", "markdown": ".md"} {
+	mustRead(t, name, result, "text", "json", "markdown")
+}
+
+// MustReadText compares what a person reads of a result with the golden file testdata/NAME.txt. A few results of a kind show how all are
+// written as JSON and Markdown.
+func MustReadText(t *testing.T, name string, result rendering.Result) {
+	t.Helper()
+	mustRead(t, name, result, "text")
+}
+
+func mustRead(t *testing.T, name string, result rendering.Result, formats ...string) {
+	t.Helper()
+	extensions := map[string]string{"text": ".txt", "json": ".json", "markdown": ".md"}
+	for _, format := range formats {
+		extension := extensions[format]
 		t.Run(name+" as "+format, func(t *testing.T) {
 			got, err := rendering.As(format, result)
 			if err != nil {
