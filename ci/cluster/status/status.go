@@ -16,7 +16,6 @@ import (
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
-	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos"
 )
@@ -57,6 +56,16 @@ type GateStatus struct {
 	Seen      string `json:"seen,omitempty"` // what was seen instead
 }
 
+// states are those of the layers.
+type states interface {
+	Resources(ctx context.Context, layer string) ([]string, error)
+}
+
+// machines answer by Talos's API.
+type machines interface {
+	Status(ctx context.Context) []talos.NodeStatus
+}
+
 // Execute looks at everything at once and changes nothing.
 func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 	access, states, err := cluster.OpenStates(ctx)
@@ -89,7 +98,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 	return status, ctx.Err()
 }
 
-func layerStatus(ctx context.Context, described *description.Cluster, states state.Store) []LayerStatus {
+func layerStatus(ctx context.Context, described *description.Cluster, states states) []LayerStatus {
 	var list []LayerStatus
 	without := layers.Without(described)
 	for _, layer := range layers.All {
@@ -110,7 +119,7 @@ func layerStatus(ctx context.Context, described *description.Cluster, states sta
 	return list
 }
 
-func nodeStatus(ctx context.Context, described *description.Cluster, vms func(context.Context) ([]hypervisor.VM, error), machines *talos.Access) []NodeStatus {
+func nodeStatus(ctx context.Context, described *description.Cluster, vms func(context.Context) ([]hypervisor.VM, error), machines machines) []NodeStatus {
 	var seen []talos.NodeStatus
 	var wait sync.WaitGroup
 	wait.Go(func() { seen = machines.Status(ctx) })
