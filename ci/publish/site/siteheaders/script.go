@@ -137,7 +137,10 @@ func (d *document) addresses(text string, importMap bool) {
 		}
 		reference := literal(text[start:])
 		to := d.resolve(builtsite.UnknownSite, reference)
-		if strings.Trim(reference, "/") == "" || to.host == "" || neverLoaded[to.host] || strings.EqualFold(to.host, d.site.Base.Host) {
+		switch {
+		case to.host == "" || to.host == builtsite.UnknownSite.Host: // it names none, like "//# sourceURL="
+			continue
+		case neverLoaded[to.host] || strings.EqualFold(to.host, d.site.Base.Host):
 			continue
 		}
 		before := strings.TrimRight(text[max(0, start-100):start], "\"'`")

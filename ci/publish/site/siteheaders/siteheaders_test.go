@@ -167,6 +167,16 @@ func TestWithoutABaseURLTheCanonicalLinkTellsWhatIsTheSitesOwn(t *testing.T) {
 	}
 }
 
+// jQuery writes the first one behind code that it evaluates.
+func TestATextOfAScriptThatNamesNoHostNeedsNothing(t *testing.T) {
+	dir := t.TempDir()
+	filetest.Write(t, filepath.Join(dir, "index.html"), `<script src="/a.js"></script>`)
+	filetest.Write(t, filepath.Join(dir, "a.js"), `add(code + "//# sourceURL=" + name); split("//?"); from("///path")`)
+	if got := readable(mustMake(t, Fitted, dir)); got != "strict policy\n" {
+		t.Errorf("want the strict policy, got %s", got)
+	}
+}
+
 // FuzzMarkup asks that no page makes the fitting fail, that all it finds can stand in a header, and that what the
 // strict policy allows stays allowed.
 func FuzzMarkup(f *testing.F) {
