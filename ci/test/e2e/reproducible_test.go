@@ -37,7 +37,7 @@ func TestTheSameCommitGivesTheSameDigestWithAColdCache(t *testing.T) {
 	mustBeTheSame(t, first, publishJSON(t, w, clone), "")
 	for _, site := range sites {
 		t.Run(site.Name+" again", func(t *testing.T) {
-			mustBeTheSame(t, site.first, publishJSON(t, w, writeSite(t, site.Site), "--path=."), site.Varies)
+			mustBeTheSame(t, site.first, publishJSON(t, w, writeSite(t, site.Site), pathOf(site.Site)), site.Varies)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,14 +46,17 @@ func writeSite(t *testing.T, site realsites.Site) string {
 	return dir
 }
 
+// pathOf is the argument that says where the site is in its working tree.
+func pathOf(site realsites.Site) string { return "--path=" + cmp.Or(site.Path, ".") }
+
 // publishSite publishes a site and looks at its pages in a browser, behind the headers that were fitted to it.
 func publishSite(t *testing.T, w *world.World, site realsites.Site) *publishedSite {
 	t.Helper()
 	source := writeSite(t, site)
-	first := publishJSON(t, w, source, "--path=.")
+	first := publishJSON(t, w, source, pathOf(site))
 	if !first.Changed || first.Image.AlreadyThere {
 		t.Errorf("the site was published before: %+v", first.Image)
 	}
-	mustCall(t, nil, "check-blog", "--source="+source, "--path=.", "--browser", "--offline")
+	mustCall(t, nil, "check-blog", "--source="+source, pathOf(site), "--browser", "--offline")
 	return &publishedSite{site, first}
 }

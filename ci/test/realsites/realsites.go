@@ -16,6 +16,8 @@ type Site struct {
 	Name string
 	// About is what it stands for, in a phrase.
 	About string
+	// Path is the site's folder in the working tree; empty for its top.
+	Path string
 	// Fetches is what building it asks the network for; empty for nothing.
 	Fetches string
 	// Varies is what makes two builds of it differ and is not castle's to settle; empty where they are equal.
@@ -26,7 +28,7 @@ type Site struct {
 	write func(*tree) error
 }
 
-var all = []Site{blowfish, congo, hextra, docsy, sass, tailwind, lfs}
+var all = []Site{blowfish, congo, hextra, docsy, sass, tailwind, lfs, mage, learn, doks}
 
 // All are the sites, in the order in which they are worth a look.
 func All() []Site { return slices.Clone(all) }
@@ -36,8 +38,8 @@ func Samples() []Site {
 	return slices.DeleteFunc(All(), func(s Site) bool { return !s.Sample })
 }
 
-// Write makes dir, which must be empty or missing, a clean working tree with the site at its top and one commit, whose name
-// is the same each time. The go command downloads the theme; a theme that is a submodule gets its own repository beside
+// Write makes dir, which must be empty or missing, a clean working tree with the site and one commit, whose name is the
+// same each time. The go command downloads the theme; a theme that is a submodule gets its own repository beside
 // dir. It fails when the theme cannot be had.
 func (s Site) Write(ctx context.Context, dir string) error {
 	if present, err := os.ReadDir(dir); err == nil && len(present) > 0 {

@@ -11,7 +11,7 @@ import (
 // A site's image can be looked for in a registry only when its commit is the same each time.
 func TestASiteIsWrittenAsTheSameCleanCommit(t *testing.T) {
 	needs.UnlessShort(t, "the themes' Go modules")
-	for _, site := range []Site{tailwind, lfs, blowfish} {
+	for _, site := range []Site{tailwind, lfs, blowfish, learn} {
 		t.Run(site.Name, func(t *testing.T) {
 			var commits [2]string
 			for i := range commits {
