@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,5 +37,30 @@ func TestLocalStatesOfARealClusterAreAccepted(t *testing.T) {
 				t.Errorf("it is refused without the way out: %v", err)
 			}
 		})
+	}
+}
+
+// Layers that an older castle ejected would run without their secrets, or do castle's part a second time.
+func TestLayersOfAnOlderCastleAreRefusedWithWhatToChange(t *testing.T) {
+	today, err := os.ReadFile(filepath.Join(layersFolder, "root.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := "\nterraform {\n  after_hook \"gate\" {\n    commands = [\"apply\"]\n    execute  = [%s, \"wait\", local.layer]\n  }\n}\n"
+	for name, c := range map[string]struct{ root, says string }{
+		"today's":              {string(today), ""},
+		"a hook of one's own":  {string(today) + strings.Replace(hook, "%s", `"./notify.sh"`, 1), ""},
+		"no name of the layer": {strings.ReplaceAll(string(today), "CASTLE_LAYER", "LAYER"), `extra_arguments "layer"`},
+		"castle's hooks":       {string(today) + strings.Replace(hook, "%s", `"castle-cluster"`, 1), "remove from its block terraform"},
+		"the first hook":       {string(today) + "\n    execute = concat([\"castle-cluster\", \"layer\", \"start\"],\n", "before_hook"},
+	} {
+		folder := t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, "root.hcl"), []byte(c.root), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := (&Cluster{Layers: folder}).layersFit()
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
