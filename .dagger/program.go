@@ -90,7 +90,7 @@ var rooms = map[string][]string{
 	clusterProgram: {"base", "publish", "cluster", "cmd/cli"},
 	sandboxProgram: {"base", "cluster", "sandbox"},
 	releaseProgram: {"base", "publish", "release", "cmd/cli"},
-	gitopsProgram:  {"base", "cluster/description", "factory", "cmd/cli", "../gitops-template"},
+	gitopsProgram:  {"base", "cluster/config", "gitops", "cmd/cli", "../gitops-template"},
 }
 
 // sources are what a program is compiled from.

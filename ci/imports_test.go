@@ -27,19 +27,19 @@ var rooms = map[string][]string{
 	"base":    nil,
 	"publish": nil,
 	"cluster": nil,
-	"factory": {"cluster", ".."}, // of a cluster its description alone, see below; and the template
+	"gitops":  {"cluster", ".."}, // of a cluster its description alone, see below; and the template
 	"release": {"publish"},       // it pushes and signs an image as a publish does
 	"setup":   nil,
 	"sandbox": {"cluster"},          // it plays what a description says
 	"demo":    {"setup", "publish"}, // it starts an engine and reads publish's report
 	"bench":   {"publish", "cluster", "sandbox", "test"},
 	"test":    {"publish", "cluster", "setup", "bench"},
-	"cmd":     {"publish", "cluster", "factory", "release", "setup", "sandbox", "demo"},
+	"cmd":     {"publish", "cluster", "gitops", "release", "setup", "sandbox", "demo"},
 }
 
 // verbs are what a person asks for. They share what stands beside them, and know nothing of each other.
 var verbs = []string{
-	"cluster/create", "cluster/doctor", "cluster/destroy", "cluster/wipe", "cluster/removenode", "cluster/plan", "cluster/status", "cluster/states", "cluster/sources", "cluster/newcluster", "cluster/credentials", "cluster/forget",
+	"cluster/create", "cluster/doctor", "cluster/destroy", "cluster/wipe", "cluster/removenode", "cluster/plan", "cluster/status", "cluster/states", "cluster/secretadmin", "cluster/newcluster", "cluster/credentials", "cluster/forget",
 	"publish/rollback", "publish/history", "publish/verify",
 }
 
@@ -73,13 +73,13 @@ func TestAVerbImportsNoOther(t *testing.T) {
 }
 
 // What is made for a cluster is made of its description: nothing of it calls a cluster. And what makes it is a program of its own.
-func TestTheFactoryKnowsOfAClusterOnlyItsDescription(t *testing.T) {
+func TestGitOpsKnowsOfAClusterOnlyItsConfiguration(t *testing.T) {
 	for of, imports := range packages(t) {
 		for _, imported := range imports {
-			if room(of) == "factory" && room(imported) == "cluster" && imported != "cluster/description" {
-				t.Errorf("%s imports %s: it may import cluster/description alone", of, imported)
+			if room(of) == "gitops" && room(imported) == "cluster" && imported != "cluster/config" {
+				t.Errorf("%s imports %s: it may import cluster/config alone", of, imported)
 			}
-			if room(imported) == "factory" && room(of) != "factory" && of != "cmd/castle-gitops" {
+			if room(imported) == "gitops" && room(of) != "gitops" && of != "cmd/castle-gitops" {
 				t.Errorf("%s imports %s, which only castle-gitops does", of, imported)
 			}
 		}

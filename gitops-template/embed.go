@@ -1,5 +1,5 @@
 // Package gitopstemplate is the Flux repository that `gitops-repo` renders for a cluster: its files, with what a cluster's own
-// description says left open between [[ and ]]. The renderer is ci/factory/gitopsrepo; only it knows what may stand there.
+// description says left open between [[ and ]]. The renderer is ci/gitops/gitopsrepo; only it knows what may stand there.
 package gitopstemplate
 
 import "embed"

@@ -11,23 +11,23 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
 const layersFolder = "../../../terragrunt"
 
-func sandboxNodes(t *testing.T, names ...string) []description.Node {
+func sandboxNodes(t *testing.T, names ...string) []config.Node {
 	t.Helper()
-	described, err := description.Load(filepath.Join(layersFolder, "live", "sandbox"))
+	described, err := config.Load(filepath.Join(layersFolder, "live", "sandbox"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if names == nil {
 		return described.Nodes
 	}
-	var nodes []description.Node
+	var nodes []config.Node
 	for _, name := range names {
 		node, known := described.Node(name)
 		if !known {
@@ -134,7 +134,7 @@ func TestDescriptionsOfAllSizesAreAccepted(t *testing.T) {
 			if err := size.describe(folder); err != nil {
 				t.Fatal(err)
 			}
-			made, err := description.Load(folder)
+			made, err := config.Load(folder)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // size is a number of nodes.
@@ -39,7 +39,7 @@ var (
 
 // describe changes the description in a cluster's folder to so many nodes. It must be one that castle accepts.
 func (s size) describe(folder string) error {
-	name := filepath.Join(folder, description.File)
+	name := filepath.Join(folder, config.File)
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s size) describe(folder string) error {
 	if err := yaml.Unmarshal(data, &changed); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	before, err := description.Load(folder)
+	before, err := config.Load(folder)
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (s size) describe(folder string) error {
 	var nodes []any
 	address := firstNode
 	for i := range s.controlPlanes + s.workers {
-		role, label := description.RoleControlPlane, fmt.Sprintf("sandbox-cp-%d", i+1)
+		role, label := config.RoleControlPlane, fmt.Sprintf("sandbox-cp-%d", i+1)
 		if i >= s.controlPlanes {
-			role, label = description.RoleWorker, fmt.Sprintf("sandbox-worker-%d", i+1-s.controlPlanes)
+			role, label = config.RoleWorker, fmt.Sprintf("sandbox-worker-%d", i+1-s.controlPlanes)
 		}
 		nodes = append(nodes, map[string]any{"name": label, "role": role, "address": address.String(), "vmID": firstVM + i, "host": host,
 			"cores": nodeCPU, "memory": nodeMemory, "disks": []any{map[string]any{"size": nodeDiskGiB}}})
@@ -76,6 +76,6 @@ func (s size) describe(folder string) error {
 	if err := os.WriteFile(name, data, 0o644); err != nil {
 		return err
 	}
-	_, err = description.Load(folder)
+	_, err = config.Load(folder)
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
@@ -87,7 +87,7 @@ func (s *shop) delays(ctx context.Context) (*delayFigures, error) {
 
 // path computes the critical path of the delays for the order in which this run's VMs were begun.
 func (r *delayRound) path(w *world, created *outcome, scale float64) error {
-	description, err := description.Load(w.cluster)
+	description, err := config.Load(w.cluster)
 	if err != nil {
 		return err
 	}

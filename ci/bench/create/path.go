@@ -9,7 +9,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/sandbox/talos"
 )
@@ -34,17 +34,17 @@ func (d delays) total() time.Duration {
 
 // criticalPath adds the delays up, where each layer's images are pulled when it has installed what runs them. The nodes are in
 // the order in which their VMs were begun, which OpenTofu chooses: as soon as one VM is made, the next one begins.
-func criticalPath(d profile.Delays, nodes []description.Node) delays {
+func criticalPath(d profile.Delays, nodes []config.Node) delays {
 	return path(d, nodes, func(image string, asked, _ time.Duration) time.Duration { return asked + d.Pull(image) })
 }
 
 // aheadPath is the same where a node pulls all its images from the moment that it runs, all at once.
-func aheadPath(d profile.Delays, nodes []description.Node) delays {
+func aheadPath(d profile.Delays, nodes []config.Node) delays {
 	return path(d, nodes, func(image string, asked, runs time.Duration) time.Duration { return max(asked, runs+d.Pull(image)) })
 }
 
 // path adds the delays up. pulled is when an image is there that pods ask for, on a node that runs since a time.
-func path(d profile.Delays, nodes []description.Node, pulled func(image string, asked, runs time.Duration) time.Duration) delays {
+func path(d profile.Delays, nodes []config.Node, pulled func(image string, asked, runs time.Duration) time.Duration) delays {
 	var at delays
 	// A login, the list of secrets, and the machine secrets written back.
 	at.Secrets = d.InfisicalLogin + 2*d.InfisicalRequest
@@ -70,7 +70,7 @@ func path(d profile.Delays, nodes []description.Node, pulled func(image string, 
 }
 
 // platformPath is when the layer ends, and when its first and its last worker run.
-func platformPath(d profile.Delays, begin time.Duration, nodes []description.Node) (end, firstWorker, lastWorker time.Duration) {
+func platformPath(d profile.Delays, begin time.Duration, nodes []config.Node) (end, firstWorker, lastWorker time.Duration) {
 	// A VM is a clone, its configuration, its disk's size, and its start. The next one begins when a hand is free, and is
 	// cloned when the storage is.
 	hands, storage := make([]time.Duration, vmsAtOnce), make([]time.Duration, clonesAtOnce)
@@ -91,7 +91,7 @@ func platformPath(d profile.Delays, begin time.Duration, nodes []description.Nod
 	var workers, controlPlanes []time.Duration // when they run, and have etcd's image
 	for i, node := range nodes {
 		runs := made[i] + d.Boot + d.Configure
-		if node.Role == description.RoleControlPlane {
+		if node.Role == config.RoleControlPlane {
 			controlPlanes = append(controlPlanes, runs+d.Pull(constants.EtcdImage))
 		} else {
 			workers = append(workers, runs)
@@ -122,12 +122,12 @@ func soonest(times []time.Duration) int {
 var creating = regexp.MustCompile(`proxmox_virtual_environment_vm\.node\["([^"]+)"\]: Creating\.\.\.`)
 
 // begun sorts the nodes by when their VMs were begun, as the platform's output tells.
-func begun(nodes []description.Node, output string) []description.Node {
+func begun(nodes []config.Node, output string) []config.Node {
 	place := map[string]int{}
 	for i, match := range creating.FindAllStringSubmatch(output, -1) {
 		place[match[1]] = i + 1
 	}
 	sorted := slices.Clone(nodes)
-	slices.SortStableFunc(sorted, func(a, b description.Node) int { return place[a.Name] - place[b.Name] })
+	slices.SortStableFunc(sorted, func(a, b config.Node) int { return place[a.Name] - place[b.Name] })
 	return sorted
 }

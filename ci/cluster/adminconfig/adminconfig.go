@@ -16,7 +16,7 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
@@ -45,7 +45,7 @@ func Talosconfig(cluster *run.Cluster, access *run.Access) ([]byte, error) {
 
 // JudgeKubeconfig says why a kubeconfig that was kept must be replaced, nil where it opens the cluster for some time to come. No value
 // is in the error.
-func JudgeKubeconfig(text string, described *description.Cluster, bundle *machineconfig.Bundle, now time.Time) error {
+func JudgeKubeconfig(text string, described *clusterconfig.Cluster, bundle *machineconfig.Bundle, now time.Time) error {
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {
 		return errors.New("it is no kubeconfig") // a parser's error would quote it
@@ -65,7 +65,7 @@ func JudgeKubeconfig(text string, described *description.Cluster, bundle *machin
 }
 
 // JudgeTalosconfig is JudgeKubeconfig for a talosconfig.
-func JudgeTalosconfig(text string, described *description.Cluster, bundle *machineconfig.Bundle, now time.Time) error {
+func JudgeTalosconfig(text string, described *clusterconfig.Cluster, bundle *machineconfig.Bundle, now time.Time) error {
 	config, err := clientconfig.FromString(text)
 	if err != nil {
 		return errors.New("it is no talosconfig")

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // made is a cluster with its secrets, and both configurations.
-func made(t *testing.T) (described *description.Cluster, bundle *machineconfig.Bundle, kubeconfig, talosconfig string) {
+func made(t *testing.T) (described *clusterconfig.Cluster, bundle *machineconfig.Bundle, kubeconfig, talosconfig string) {
 	t.Helper()
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := clusterconfig.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}

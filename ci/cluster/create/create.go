@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/layers/providers"
+	"tazlab.net/castle/ci/cluster/preflight"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -94,7 +94,7 @@ func (c *creation) checkDownloads(context.Context) error {
 // openSecrets gets the secrets, and looks meanwhile at what would keep the cluster from coming up.
 func (c *creation) openSecrets(ctx context.Context) (err error) {
 	c.access, err = c.cluster.SecretsLayer(ctx, c.record, true, func(ctx context.Context, values func() *secrets.Values) error {
-		return checks.Blocking(ctx, c.cluster, values, func(row checks.Row) error {
+		return preflight.Blocking(ctx, c.cluster, values, func(row preflight.Row) error {
 			return c.record.Log.Append(timeline.Event{
 				Kind: timeline.KindStep, Cluster: c.cluster.Description.Name, Layer: layers.Secrets, Name: "check " + row.Group + " " + row.Name,
 				Phase: timeline.PhaseEnd, Result: timeline.ResultUnproven, Cause: row.Seen,

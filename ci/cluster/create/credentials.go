@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/cluster/adminconfig"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
@@ -20,7 +20,7 @@ import (
 // credential is what people reach a cluster with, as it is kept in Infisical.
 type credential struct {
 	name, what string
-	judge      func(text string, described *description.Cluster, bundle *machineconfig.Bundle, now time.Time) error
+	judge      func(text string, described *config.Cluster, bundle *machineconfig.Bundle, now time.Time) error
 	early      bool // it can be had before the cluster is there
 	get        func(context.Context) ([]byte, error)
 }
@@ -28,7 +28,7 @@ type credential struct {
 // keeper keeps credentials once the cluster's API answers.
 type keeper struct {
 	record      *run.Record
-	description *description.Cluster
+	description *config.Cluster
 	access      *run.Access
 	credentials []credential
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
@@ -25,10 +25,10 @@ func newKeeper(t *testing.T, kept map[string]string) *keeper {
 	t.Cleanup(func() { _ = record.Log.Close() })
 	values := secrets.NewValues()
 	values.Add(kept, secrets.SourceInfisical)
-	k := &keeper{record: record, description: &description.Cluster{Name: "blue"}, access: &run.Access{Values: values}}
+	k := &keeper{record: record, description: &config.Cluster{Name: "blue"}, access: &run.Access{Values: values}}
 	for _, name := range []string{"A", "B"} {
 		k.credentials = append(k.credentials, credential{name, "config " + name,
-			func(text string, _ *description.Cluster, _ *machineconfig.Bundle, _ time.Time) error {
+			func(text string, _ *config.Cluster, _ *machineconfig.Bundle, _ time.Time) error {
 				if text != "well" {
 					return errors.New("it is spoilt")
 				}

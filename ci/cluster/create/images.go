@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/run"
@@ -60,7 +60,7 @@ var pullOrder = []string{layers.Engine, layers.Storage, layers.Networking, layer
 // layerImages are those of the charts that the cluster's layers install, but for what one node alone will run of a layer that no other waits for:
 // which node that is, nobody knows yet, and where all share one line, what is pulled in vain makes everything late. Its kubelet pulls it while
 // the engine, which Flux waits for, comes up.
-func layerImages(terragrunt string, described *description.Cluster) ([]charts.Image, error) {
+func layerImages(terragrunt string, described *config.Cluster) ([]charts.Image, error) {
 	list, err := charts.Charts(terragrunt)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func layerImages(terragrunt string, described *description.Cluster) ([]charts.Im
 // puller has each node pull its images.
 type puller struct {
 	record      *run.Record
-	description *description.Cluster
+	description *config.Cluster
 	images      []charts.Image
 	pull        func(ctx context.Context, node, image string) error
 	etcd        func(ctx context.Context) error // waits for the image of the first control plane's
@@ -118,7 +118,7 @@ func (p *puller) start(ctx context.Context) (stop func()) {
 }
 
 // node has one node pull all that it needs, some images at a time.
-func (p *puller) node(ctx context.Context, node description.Node) {
+func (p *puller) node(ctx context.Context, node config.Node) {
 	wanted := p.wanted(node)
 	queue := make(chan string, len(wanted))
 	for _, image := range wanted {
@@ -136,7 +136,7 @@ func (p *puller) node(ctx context.Context, node description.Node) {
 	wait.Wait()
 }
 
-func (p *puller) wanted(node description.Node) []string {
+func (p *puller) wanted(node config.Node) []string {
 	var wanted []string
 	for _, image := range p.images {
 		switch {

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/cluster/run"
@@ -29,12 +29,12 @@ type pulled struct{ node, image string }
 // newPuller pulls for two control planes and so many workers, as pull does. Its record is a run's.
 func newPuller(t *testing.T, workers int, pull func(context.Context, pulled) error) *puller {
 	t.Helper()
-	described := &description.Cluster{Name: "test"}
+	described := &config.Cluster{Name: "test"}
 	for _, name := range []string{"cp-1", "cp-2"} {
-		described.Nodes = append(described.Nodes, description.Node{Name: name, Role: description.RoleControlPlane})
+		described.Nodes = append(described.Nodes, config.Node{Name: name, Role: config.RoleControlPlane})
 	}
 	for i := range workers {
-		described.Nodes = append(described.Nodes, description.Node{Name: fmt.Sprint("worker-", i+1), Role: description.RoleWorker})
+		described.Nodes = append(described.Nodes, config.Node{Name: fmt.Sprint("worker-", i+1), Role: config.RoleWorker})
 	}
 	redact.Add("canary-of-a-secret")
 	r := &run.Record{Folder: t.TempDir()}
@@ -245,7 +245,7 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 	}
 	installed := map[string][]charts.Image{} // by platform
 	for _, file := range slices.Concat(modules, units) {
-		if strings.HasSuffix(filepath.Dir(file), "-"+description.PlatformAWS) {
+		if strings.HasSuffix(filepath.Dir(file), "-"+config.PlatformAWS) {
 			continue // of no layer yet
 		}
 		text, err := os.ReadFile(file)
@@ -253,9 +253,9 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, match := range installs.FindAllStringSubmatch(string(text), -1) {
-			names := map[string]string{description.PlatformProxmox: match[1], description.PlatformSandbox: match[1]}
+			names := map[string]string{config.PlatformProxmox: match[1], config.PlatformSandbox: match[1]}
 			if match[1] == "" {
-				names = map[string]string{description.PlatformProxmox: match[3], description.PlatformSandbox: match[2]}
+				names = map[string]string{config.PlatformProxmox: match[3], config.PlatformSandbox: match[2]}
 			}
 			for platform, name := range names {
 				at := slices.IndexFunc(list, func(c charts.Chart) bool { return c.Name == name })
@@ -267,16 +267,16 @@ func TestEveryChartThatALayerInstallsHasItsImagesPulled(t *testing.T) {
 			}
 		}
 	}
-	pool := description.LoadBalancer{Pool: []string{"192.0.2.0/24"}}
+	pool := config.LoadBalancer{Pool: []string{"192.0.2.0/24"}}
 	for platform, want := range installed {
-		bare, err := layerImages(terragruntFolder, &description.Cluster{Platform: platform, LoadBalancer: pool})
+		bare, err := layerImages(terragruntFolder, &config.Cluster{Platform: platform, LoadBalancer: pool})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if slices.ContainsFunc(bare, func(image charts.Image) bool { return strings.Contains(image.Name, "longhorn") }) {
 			t.Errorf("on %s a cluster without storage pulls Longhorn: %v", platform, bare)
 		}
-		got, err := layerImages(terragruntFolder, &description.Cluster{Platform: platform, LoadBalancer: pool, Storage: description.Storage{Replicas: 1}})
+		got, err := layerImages(terragruntFolder, &config.Cluster{Platform: platform, LoadBalancer: pool, Storage: config.Storage{Replicas: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

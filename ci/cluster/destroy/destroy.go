@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
@@ -24,7 +24,7 @@ type Options struct {
 // destruction is one run of the verb.
 type destruction struct {
 	session
-	described *description.Cluster
+	described *config.Cluster
 	states    states
 	mine      []hypervisor.VM       // that were there when it began, where castle makes machines
 	kept      []hypervisor.Leftover // volumes with their ids that no configuration named then; they stay
@@ -165,7 +165,7 @@ func (d *destruction) disksLeft(ctx context.Context, machines proxmox) []error {
 		d.notes = append(d.notes, unseen)
 		return nil
 	}
-	others := slices.DeleteFunc(slices.Clone(d.described.Nodes), func(node description.Node) bool {
+	others := slices.DeleteFunc(slices.Clone(d.described.Nodes), func(node config.Node) bool {
 		return slices.ContainsFunc(d.mine, func(vm hypervisor.VM) bool { return vm.ID == node.VMID })
 	})
 	found, err := machines.LeftoversOf(ctx, others)

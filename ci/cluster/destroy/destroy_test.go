@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -184,7 +184,7 @@ func TestMachinesOfOthersAreGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(t)
-				f.described.Platform, f.described.Nodes = description.PlatformTalos, f.described.Nodes[:2]
+				f.described.Platform, f.described.Nodes = config.PlatformTalos, f.described.Nodes[:2]
 				f.known = state.VMs{}
 				c.change(f)
 				d := f.destruction()
@@ -226,7 +226,7 @@ func TestDestroyIsRefusedUnconfirmedOrProtected(t *testing.T) {
 			t.Fatal(err)
 		}
 		folder, kept := filepath.Join(t.TempDir(), "blue"), t.TempDir()
-		err = errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, description.File), append(bytes.Clone(text), c.more...), 0o600))
+		err = errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, config.File), append(bytes.Clone(text), c.more...), 0o600))
 		if err != nil {
 			t.Fatal(err)
 		}

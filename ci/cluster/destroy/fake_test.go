@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -21,7 +21,7 @@ import (
 // fake is a cluster with what is around it: states, VMs, machines, and what lives in it. It changes as the real ones do.
 type fake struct {
 	mu        sync.Mutex
-	described *description.Cluster
+	described *config.Cluster
 	did       []string // what was changed, in order
 
 	held       map[string][]string // resources by layer
@@ -48,7 +48,7 @@ type fake struct {
 // newFake is blue, created.
 func newFake(t *testing.T) *fake {
 	t.Helper()
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func (f *fake) NotRemoved(context.Context, []hypervisor.VM, []hypervisor.Leftove
 	return f.disks, ""
 }
 
-func (f *fake) LeftoversOf(context.Context, []description.Node) ([]hypervisor.Leftover, error) {
+func (f *fake) LeftoversOf(context.Context, []config.Node) ([]hypervisor.Leftover, error) {
 	return nil, nil
 }
 
@@ -220,11 +220,11 @@ func (f *fake) While(ctx context.Context, patience time.Duration, do func(contex
 	return err
 }
 
-func (f *fake) Machines(known state.VMs) ([]description.Node, machines, error) {
+func (f *fake) Machines(known state.VMs) ([]config.Node, machines, error) {
 	nodes := slices.Clone(f.described.Nodes)
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if _, is := f.described.Node(name); !is {
-			nodes = append(nodes, description.Node{Name: name, Address: known[name].Address})
+			nodes = append(nodes, config.Node{Name: name, Address: known[name].Address})
 		}
 	}
 	return nodes, f, nil

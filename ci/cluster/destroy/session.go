@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -20,7 +20,7 @@ type session interface {
 	LayerStep(layer, name string, do func(tell func(string)) (did bool, err error)) error
 	Failure(ctx context.Context, err error) error
 	Proxmox() proxmox
-	Machines(known state.VMs) ([]description.Node, machines, error)
+	Machines(known state.VMs) ([]config.Node, machines, error)
 	// API connects to the cluster's API, if that is ready within a limit.
 	API(ctx context.Context, limit time.Duration) (contents, error)
 	RemoveUnfinished(ctx context.Context) error
@@ -45,7 +45,7 @@ type proxmox interface {
 	Mine(ctx context.Context, begun []int) ([]hypervisor.VM, error)
 	Unreferenced(ctx context.Context, vms []hypervisor.VM) ([]hypervisor.Leftover, error)
 	NotRemoved(ctx context.Context, removed []hypervisor.VM, kept []hypervisor.Leftover) (left []error, unseen string)
-	LeftoversOf(ctx context.Context, nodes []description.Node) ([]hypervisor.Leftover, error)
+	LeftoversOf(ctx context.Context, nodes []config.Node) ([]hypervisor.Leftover, error)
 	Close()
 }
 
@@ -83,7 +83,7 @@ func (r running) Failure(ctx context.Context, err error) error {
 
 func (r running) Proxmox() proxmox { return r.cluster.Hypervisor(r.access) }
 
-func (r running) Machines(known state.VMs) ([]description.Node, machines, error) {
+func (r running) Machines(known state.VMs) ([]config.Node, machines, error) {
 	all := r.cluster.WithPresent(known)
 	machines, err := all.Machines(r.access)
 	return all.Description.Nodes, machines, err

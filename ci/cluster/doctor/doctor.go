@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/cluster/checks"
+	"tazlab.net/castle/ci/cluster/preflight"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -17,22 +17,22 @@ const PushTokenVariable = "CASTLE_GIT_TOKEN"
 
 // Report is what was found.
 type Report struct {
-	Cluster string       `json:"cluster"`
-	Failed  int          `json:"failed"` // rows; with any, create does not begin
-	Rows    []checks.Row `json:"rows"`
+	Cluster string          `json:"cluster"`
+	Failed  int             `json:"failed"` // rows; with any, create does not begin
+	Rows    []preflight.Row `json:"rows"`
 }
 
 // Execute looks at everything at once, and changes nothing.
-func Execute(ctx context.Context, cluster *run.Cluster, asked checks.Asked) (*Report, error) {
+func Execute(ctx context.Context, cluster *run.Cluster, asked preflight.Asked) (*Report, error) {
 	if err := cluster.Load(); err != nil {
 		return nil, err
 	}
-	report := &Report{Cluster: cluster.Description.Name, Rows: checks.All(ctx, cluster, asked)}
-	report.Failed = report.count(checks.Failed)
+	report := &Report{Cluster: cluster.Description.Name, Rows: preflight.All(ctx, cluster, asked)}
+	report.Failed = report.count(preflight.Failed)
 	return report, ctx.Err()
 }
 
-func (r *Report) count(verdict checks.Verdict) (n int) {
+func (r *Report) count(verdict preflight.Verdict) (n int) {
 	for _, row := range r.Rows {
 		if row.Verdict == verdict {
 			n++
@@ -60,7 +60,7 @@ func (r *Report) Text() string {
 	}
 	_ = table.Flush() // into memory
 	var counts []string
-	for _, verdict := range []checks.Verdict{checks.OK, checks.Warning, checks.Failed, checks.NotChecked} {
+	for _, verdict := range []preflight.Verdict{preflight.OK, preflight.Warning, preflight.Failed, preflight.NotChecked} {
 		if n := r.count(verdict); n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, verdict))
 		}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"tazlab.net/castle/ci/base/filelock"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -21,7 +21,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, world, owner string) err
 	if err := cluster.Load(); err != nil {
 		return err
 	}
-	if cluster.Description.Platform != description.PlatformSandbox {
+	if cluster.Description.Platform != config.PlatformSandbox {
 		return fmt.Errorf("cluster %s is no sandbox: destroy it instead", cluster.Description.Name)
 	}
 	// Both folders are found by the same name, so that what is recorded in one holds for the other.

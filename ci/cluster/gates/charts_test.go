@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
@@ -66,7 +66,7 @@ func TestTheEngineGateHoldsUntilBothWebhooksAnswer(t *testing.T) {
 func TestAnExternalSecretOfAnOlderGenerationIsNotSynced(t *testing.T) {
 	server := shared.Server(t)
 	server.InstallCRDs("external-secrets", "_externalsecrets", "_clustersecretstores")
-	gate := watchGate(t, "engine", Env{Kube: connect(t, server), Cluster: &description.Cluster{Secrets: description.Secrets{Infisical: description.Infisical{URL: "https://infisical.test"}}}}, time.Minute)
+	gate := watchGate(t, "engine", Env{Kube: connect(t, server), Cluster: &config.Cluster{Secrets: config.Secrets{Infisical: config.Infisical{URL: "https://infisical.test"}}}}, time.Minute)
 	gate.Sees("does not exist yet")
 	store := func(ready string) {
 		for _, name := range []string{"infisical", "infisical-flux"} {

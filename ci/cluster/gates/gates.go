@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
@@ -16,8 +16,8 @@ import (
 // Env is what the gates look at and compare with.
 type Env struct {
 	Kube    *kube.Client
-	Cluster *description.Cluster // for the gates platform, engine, networking and storage
-	Talos   Talos                // for the gate platform
+	Cluster *config.Cluster // for the gates platform, engine, networking and storage
+	Talos   Talos           // for the gate platform
 	// Revision is what Flux must be at, a commit or "main@sha1:<commit>". Empty: whatever its source is at.
 	Revision string
 	// LookOnly leaves out the conditions that create something to see whether it works.
@@ -268,9 +268,9 @@ func lookInto(namespace string) string {
 	return "kubectl -n " + namespace + " get pods,endpointslices"
 }
 
-func firstControlPlane(c *description.Cluster) string {
+func firstControlPlane(c *config.Cluster) string {
 	for _, node := range c.Nodes {
-		if node.Role == description.RoleControlPlane {
+		if node.Role == config.RoleControlPlane {
 			return node.Address.String()
 		}
 	}

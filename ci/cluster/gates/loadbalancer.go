@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 )
@@ -29,7 +29,7 @@ type loadBalancer struct {
 	Pool   string
 	Ranges []string
 	// Servers are the control planes.
-	Servers []description.Node
+	Servers []config.Node
 	// Silence is how long nobody may answer while speakers run on all nodes that they shall run on.
 	Silence time.Duration
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/sandbox/kube/relay"
@@ -21,7 +21,7 @@ import (
 	"tazlab.net/castle/ci/test/waittest"
 )
 
-var controlPlanes = []description.Node{{Name: "cp-1", Address: netip.MustParseAddr("192.0.2.11")}, {Name: "cp-2", Address: netip.MustParseAddr("192.0.2.12")}}
+var controlPlanes = []config.Node{{Name: "cp-1", Address: netip.MustParseAddr("192.0.2.11")}, {Name: "cp-2", Address: netip.MustParseAddr("192.0.2.12")}}
 
 func withPools(t *testing.T) *kubetest.Server {
 	t.Helper()

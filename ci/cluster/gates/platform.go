@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 )
 
@@ -83,7 +83,7 @@ func settledAfter(e Env) time.Duration {
 // apiServer is that of one control plane.
 type apiServer struct{ node, url string }
 
-func apiServersOf(cluster *description.Cluster) []apiServer {
+func apiServersOf(cluster *config.Cluster) []apiServer {
 	var list []apiServer
 	for _, node := range cluster.ControlPlanes() {
 		list = append(list, apiServer{node.Name, readyz(node.Address)})

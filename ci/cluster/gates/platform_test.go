@@ -25,7 +25,7 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/test/kubetest"
 	"tazlab.net/castle/ci/test/tell"
@@ -210,7 +210,7 @@ func TestAnAPIServerTellsByItsCertificateSinceWhenItRuns(t *testing.T) {
 
 func TestTheAPIServerOfEachControlPlaneIsWaitedFor(t *testing.T) {
 	cluster := sandbox()
-	cluster.Nodes = []description.Node{{Name: "cp-1", Role: description.RoleControlPlane, Address: netip.MustParseAddr("192.0.2.11")}, {Name: "worker-1", Role: description.RoleWorker}}
+	cluster.Nodes = []config.Node{{Name: "cp-1", Role: config.RoleControlPlane, Address: netip.MustParseAddr("192.0.2.11")}, {Name: "worker-1", Role: config.RoleWorker}}
 	if got := apiServersOf(cluster); len(got) != 1 || got[0] != (apiServer{"cp-1", "https://192.0.2.11:6443/readyz?verbose"}) {
 		t.Fatalf("looked at are %v", got)
 	}
@@ -338,7 +338,7 @@ func TestAGateSaysWhatItLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for gate, says := range map[string]string{"networking": "loadBalancer: none", "storage": "storage: none"} {
-		if _, err := Conditions(gate, Env{Kube: client, Cluster: &description.Cluster{}}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := Conditions(gate, Env{Kube: client, Cluster: &config.Cluster{}}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("the gate of a layer that the cluster does without: %v", err)
 		}
 	}
@@ -386,10 +386,10 @@ func TestALookCreatesNothing(t *testing.T) {
 	}
 }
 
-func sandbox() *description.Cluster {
-	return &description.Cluster{
+func sandbox() *config.Cluster {
+	return &config.Cluster{
 		Endpoint:     netip.MustParseAddr("192.0.2.1"),
-		Storage:      description.Storage{StorageClass: "longhorn"},
-		LoadBalancer: description.LoadBalancer{Pool: []string{"192.0.2.0/24"}},
+		Storage:      config.Storage{StorageClass: "longhorn"},
+		LoadBalancer: config.LoadBalancer{Pool: []string{"192.0.2.0/24"}},
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Roots are the system's authorities and those of certificates, which are in PEM; nil, which stands for the system's, where there are no
@@ -34,7 +34,7 @@ func Roots(certificates []byte) (*x509.CertPool, error) {
 }
 
 // transport verifies Proxmox's certificate as the description wants it.
-func transport(cluster *description.Cluster, roots *x509.CertPool) *http.Transport {
+func transport(cluster *config.Cluster, roots *x509.CertPool) *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone() // keeps the proxy of the environment
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, InsecureSkipVerify: cluster.Proxmox.Insecure}
 	if want := cluster.Proxmox.Fingerprint; want != "" {
@@ -77,7 +77,7 @@ const verifyTime = 30 * time.Second
 //
 // The tools cannot be told of a fingerprint. Go takes a certificate that is itself among the authorities without asking who signed it
 // (crypto/x509, Certificate.Verify); its name and its time are looked at all the same.
-func Verify(ctx context.Context, cluster *description.Cluster, roots *x509.CertPool, certificates []byte) ([]byte, error) {
+func Verify(ctx context.Context, cluster *config.Cluster, roots *x509.CertPool, certificates []byte) ([]byte, error) {
 	if cluster.Proxmox.Insecure {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func Verify(ctx context.Context, cluster *description.Cluster, roots *x509.CertP
 
 // Clock is the time that Proxmox's answers have, to the second: its server dates each of them, also that it refuses (pve-http-server,
 // PVE/APIServer/AnyEvent.pm).
-func Clock(ctx context.Context, cluster *description.Cluster, roots *x509.CertPool) (time.Time, error) {
+func Clock(ctx context.Context, cluster *config.Cluster, roots *x509.CertPool) (time.Time, error) {
 	response, err := ask(ctx, cluster, roots)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("ask Proxmox at %s for its time: %w", cluster.Proxmox.URL, err)
@@ -109,7 +109,7 @@ func Clock(ctx context.Context, cluster *description.Cluster, roots *x509.CertPo
 }
 
 // ask shakes hands and asks for nothing, without the token.
-func ask(ctx context.Context, cluster *description.Cluster, roots *x509.CertPool) (*http.Response, error) {
+func ask(ctx context.Context, cluster *config.Cluster, roots *x509.CertPool) (*http.Response, error) {
 	transport := transport(cluster, roots)
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, cluster.Proxmox.URL, nil)
@@ -136,7 +136,7 @@ func accepted(leaf *x509.Certificate, address string) error {
 }
 
 // explained adds to why a certificate is refused what to do about it.
-func explained(err error, cluster *description.Cluster) error {
+func explained(err error, cluster *config.Cluster) error {
 	var other *otherCertificate
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/proxmox"
 )
 
@@ -49,7 +49,7 @@ func signed(t *testing.T, template x509.Certificate) (certificate, key []byte) {
 }
 
 // serve serves a Proxmox with a certificate, and nothing else of a chain, at 127.0.0.1.
-func serve(t *testing.T, certificate tls.Certificate) *description.Cluster {
+func serve(t *testing.T, certificate tls.Certificate) *config.Cluster {
 	t.Helper()
 	simulator, err := proxmox.New(proxmox.Options{File: filepath.Join(t.TempDir(), "proxmox.json"), Tokens: []string{token}})
 	if err != nil {
@@ -62,13 +62,13 @@ func serve(t *testing.T, certificate tls.Certificate) *description.Cluster {
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	cluster := &description.Cluster{VMIDs: description.Range{First: 421, Last: 432}}
+	cluster := &config.Cluster{VMIDs: config.Range{First: 421, Last: 432}}
 	cluster.Proxmox.URL = server.URL + "/"
 	return cluster
 }
 
 // connects says whether castle's client and, with what Verify gives for them, the tools' get through.
-func connects(t *testing.T, cluster *description.Cluster, certificates []byte) error {
+func connects(t *testing.T, cluster *config.Cluster, certificates []byte) error {
 	t.Helper()
 	roots, err := Roots(certificates)
 	if err != nil {
@@ -170,7 +170,7 @@ func TestACertificateThatTheProviderWouldRefuseIsRefusedBeforehand(t *testing.T)
 
 // A warning tells what that means; the tools are told by a variable of the provider's.
 func TestAnInsecureProxmoxIsNotAsked(t *testing.T) {
-	cluster := &description.Cluster{}
+	cluster := &config.Cluster{}
 	cluster.Proxmox.URL, cluster.Proxmox.Insecure = "https://127.0.0.1:1/", true
 	if given, err := Verify(t.Context(), cluster, nil, nil); given != nil || err != nil {
 		t.Errorf("%s, %v", given, err)
@@ -188,7 +188,7 @@ func TestTheTokenFollowsNoRedirectToAnotherServer(t *testing.T) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	defer server.Close()
-	cluster := &description.Cluster{}
+	cluster := &config.Cluster{}
 	cluster.Proxmox.URL = server.URL + "/"
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())

@@ -15,7 +15,7 @@ import (
 
 	"tazlab.net/castle/ci/base/bounded"
 	"tazlab.net/castle/ci/base/plainhttp"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // VM is a VM of Proxmox within the cluster's range of ids.
@@ -31,7 +31,7 @@ type VM struct {
 
 // Hypervisor is the Proxmox of a cluster.
 type Hypervisor struct {
-	cluster *description.Cluster
+	cluster *config.Cluster
 	client  *proxmox.Client
 	close   func()
 }
@@ -41,7 +41,7 @@ const longestAnswer = 16 << 20
 
 // Open makes a client; nothing is asked yet. roots are whose signature on Proxmox's certificate counts, nil for the system's, where the
 // description names no fingerprint; token is an API token, "user@realm!name=uuid".
-func Open(cluster *description.Cluster, roots *x509.CertPool, token string) *Hypervisor {
+func Open(cluster *config.Cluster, roots *x509.CertPool, token string) *Hypervisor {
 	id, secret, _ := strings.Cut(token, "=")
 	transport := transport(cluster, roots)
 	web := &http.Client{

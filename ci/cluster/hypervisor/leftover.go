@@ -8,7 +8,7 @@ import (
 
 	"github.com/luthermonson/go-proxmox"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Leftover is a volume of a VM that is gone: Proxmox removes a VM also where the storage of its disks is away or busy, and says so in the log
@@ -66,7 +66,7 @@ func (h *Hypervisor) NotRemoved(ctx context.Context, removed []VM, kept []Leftov
 }
 
 // LeftoversOf are the volumes under the ids of nodes without a VM, whoever they belong to.
-func (h *Hypervisor) LeftoversOf(ctx context.Context, nodes []description.Node) ([]Leftover, error) {
+func (h *Hypervisor) LeftoversOf(ctx context.Context, nodes []config.Node) ([]Leftover, error) {
 	var vms []VM
 	for _, node := range nodes {
 		vms = append(vms, VM{ID: node.VMID, Name: node.Name, Host: node.Host})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // CheckOwned fails where a VM that the layer platform is about to change or remove is not the cluster's own: at the id of a
@@ -59,7 +59,7 @@ type Stranger struct {
 // states know: CheckOwned judges it.
 func (h *Hypervisor) Strangers(vms []VM, begun []int) (strangers []Stranger) {
 	for _, vm := range vms {
-		i := slices.IndexFunc(h.cluster.Nodes, func(n description.Node) bool { return n.VMID == vm.ID })
+		i := slices.IndexFunc(h.cluster.Nodes, func(n config.Node) bool { return n.VMID == vm.ID })
 		if i < 0 || vm.Ours && !vm.Template || slices.Contains(begun, vm.ID) {
 			continue
 		}

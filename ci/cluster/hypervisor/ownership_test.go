@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/proxmox"
 )
 
@@ -49,7 +49,7 @@ func hostWith(t *testing.T, options proxmox.Options, guests ...proxmox.Guest) *H
 	server.Config = simulator.HTTP()
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	cluster, err := description.Load("../../../terragrunt/live/blue")
+	cluster, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/luthermonson/go-proxmox"
 	"golang.org/x/sync/errgroup"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // needed are the privileges that castle and OpenTofu's provider use, by what they are used on. The README gives them to a role.
@@ -26,12 +26,12 @@ var needed = []struct {
 	privileges []string
 	what       string
 	spare      bool
-	paths      func(*description.Cluster) []string
+	paths      func(*config.Cluster) []string
 }{
 	{[]string{"VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk", "VM.Config.Memory",
 		"VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt"}, onNodes, false, nodePaths},
 	{[]string{"VM.Config.HWType"}, onNodes, true, nodePaths},
-	{[]string{"VM.Audit", "VM.Clone"}, "the template", false, func(c *description.Cluster) []string {
+	{[]string{"VM.Audit", "VM.Clone"}, "the template", false, func(c *config.Cluster) []string {
 		var paths []string
 		for _, id := range c.TemplateIDs() {
 			paths = append(paths, fmt.Sprintf("/vms/%d", id))
@@ -40,7 +40,7 @@ var needed = []struct {
 	}},
 	{[]string{"Datastore.AllocateSpace"}, "the VMs' disks", false, storagePath},
 	{[]string{"Datastore.Audit"}, "the VMs' disks", true, storagePath},
-	{[]string{useBridge}, "the VMs' bridge", false, func(c *description.Cluster) []string {
+	{[]string{useBridge}, "the VMs' bridge", false, func(c *config.Cluster) []string {
 		// The clone has the template's bridge, untagged, before it gets its own.
 		paths := []string{localBridges + c.Proxmox.Bridge}
 		if c.Proxmox.VLAN != 0 {
@@ -48,7 +48,7 @@ var needed = []struct {
 		}
 		return paths
 	}},
-	{[]string{"Sys.Audit"}, "hosts and tasks", true, func(c *description.Cluster) []string {
+	{[]string{"Sys.Audit"}, "hosts and tasks", true, func(c *config.Cluster) []string {
 		paths := []string{"/"}
 		for _, host := range hosts(c) {
 			paths = append(paths, "/nodes/"+host)
@@ -74,9 +74,9 @@ func Privileges() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-func storagePath(c *description.Cluster) []string { return []string{"/storage/" + c.Proxmox.Storage} }
+func storagePath(c *config.Cluster) []string { return []string{"/storage/" + c.Proxmox.Storage} }
 
-func nodePaths(c *description.Cluster) []string {
+func nodePaths(c *config.Cluster) []string {
 	var paths []string
 	for _, node := range c.Nodes {
 		paths = append(paths, fmt.Sprintf("/vms/%d", node.VMID))
@@ -85,7 +85,7 @@ func nodePaths(c *description.Cluster) []string {
 }
 
 // hosts are those that nodes stand on, each once.
-func hosts(c *description.Cluster) []string {
+func hosts(c *config.Cluster) []string {
 	var names []string
 	for _, node := range c.Nodes {
 		names = append(names, node.Host)

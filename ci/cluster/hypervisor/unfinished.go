@@ -8,7 +8,7 @@ import (
 
 	"github.com/luthermonson/go-proxmox"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Begun are the nodes of VMs that an earlier create had begun.
@@ -96,7 +96,7 @@ func (h *Hypervisor) RemoveUnfinished(ctx context.Context, vms Unfinished, tell 
 }
 
 // removeClone removes the VM of a node, as soon as its lock allows.
-func (h *Hypervisor) removeClone(ctx context.Context, node description.Node, confirmed bool,
+func (h *Hypervisor) removeClone(ctx context.Context, node config.Node, confirmed bool,
 	tell func(Removal) error) error {
 	step := fmt.Sprintf("VM %d", node.VMID)
 	var last string
@@ -140,7 +140,7 @@ func (h *Hypervisor) removeClone(ctx context.Context, node description.Node, con
 }
 
 // notAClone says what to do about a VM that is more than the clone which a note speaks of.
-func (h *Hypervisor) notAClone(node description.Node) string {
+func (h *Hypervisor) notAClone(node config.Node) string {
 	return fmt.Sprintf("if it is the cluster's, give it the tag %s; if nobody needs it, %s removes it",
 		h.cluster.Tag(), h.wipeCall(node.VMID))
 }

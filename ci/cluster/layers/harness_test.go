@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
@@ -283,15 +283,15 @@ func (r runner) run(t *testing.T, cluster string, args ...string) (string, error
 	name, unit, _ := strings.Cut(cluster, "/")
 	command.Dir = filepath.Join(r.terragrunt, layers.UnitsFolder, unit)
 	if name != "" {
-		described, err := description.Load(filepath.Join(r.terragrunt, "live", name))
+		described, err := config.Load(filepath.Join(r.terragrunt, "live", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.env[description.Variable], err = described.HandOver(); err != nil {
+		if r.env[config.Variable], err = described.HandOver(); err != nil {
 			t.Fatal(err)
 		}
 		if r.localStates {
-			described.State = description.State{Backend: description.StateLocal}
+			described.State = config.State{Backend: config.StateLocal}
 		}
 		backends, err := json.Marshal(state.Backends(described, r.env["CASTLE_STATE"]))
 		if err != nil {

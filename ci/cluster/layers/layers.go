@@ -6,7 +6,7 @@ package layers
 import (
 	"slices"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Layers, by the names that gates, states, events and people know them by; the folders are numbered.
@@ -74,14 +74,14 @@ var All = []Layer{
 }
 
 // Of are the layers of a cluster: it may do without storage and without a load balancer.
-func Of(c *description.Cluster) []Layer {
+func Of(c *config.Cluster) []Layer {
 	return slices.DeleteFunc(slices.Clone(All), func(layer Layer) bool {
 		return layer.Name == Storage && !c.Storage.Has() || layer.Name == Networking && !c.LoadBalancer.Has()
 	})
 }
 
 // Without are the layers that a cluster does without.
-func Without(c *description.Cluster) []Layer {
+func Without(c *config.Cluster) []Layer {
 	has := Of(c)
 	return slices.DeleteFunc(slices.Clone(All), func(layer Layer) bool {
 		return slices.ContainsFunc(has, func(one Layer) bool { return one.Name == layer.Name })
@@ -115,7 +115,7 @@ func find(otherwise Layer, is func(Layer) bool) Layer {
 
 // Chart is the chart that the layer installs on a platform, by its name in charts.yaml; empty where it installs none.
 func (l Layer) Chart(platform string) string {
-	if platform == description.PlatformSandbox && l.stand != "" {
+	if platform == config.PlatformSandbox && l.stand != "" {
 		return l.stand
 	}
 	return l.chart

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/layers"
 )
@@ -31,15 +31,15 @@ func TestAClusterMayDoWithoutALayer(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	pool, volumes := description.LoadBalancer{Pool: []string{"192.0.2.0/24"}}, description.Storage{Replicas: 1}
+	pool, volumes := config.LoadBalancer{Pool: []string{"192.0.2.0/24"}}, config.Storage{Replicas: 1}
 	for _, c := range []struct {
-		described   description.Cluster
+		described   config.Cluster
 		of, without string
 	}{
-		{description.Cluster{LoadBalancer: pool, Storage: volumes}, "secrets platform engine networking storage gitops", ""},
-		{description.Cluster{LoadBalancer: pool}, "secrets platform engine networking gitops", "storage"},
-		{description.Cluster{Storage: volumes}, "secrets platform engine storage gitops", "networking"},
-		{description.Cluster{}, "secrets platform engine gitops", "networking storage"},
+		{config.Cluster{LoadBalancer: pool, Storage: volumes}, "secrets platform engine networking storage gitops", ""},
+		{config.Cluster{LoadBalancer: pool}, "secrets platform engine networking gitops", "storage"},
+		{config.Cluster{Storage: volumes}, "secrets platform engine storage gitops", "networking"},
+		{config.Cluster{}, "secrets platform engine gitops", "networking storage"},
 	} {
 		if of, without := names(layers.Of(&c.described)), names(layers.Without(&c.described)); of != c.of || without != c.without {
 			t.Errorf("it has %q, and does without %q; want %q and %q", of, without, c.of, c.without)
@@ -103,7 +103,7 @@ func TestTheTableSaysWhatTheUnitsSay(t *testing.T) {
 		if match := chartInput.FindStringSubmatch(unit); match != nil {
 			real, stand = match[2], match[1]
 		}
-		for platform, chart := range map[string]string{description.PlatformProxmox: real, description.PlatformSandbox: stand} {
+		for platform, chart := range map[string]string{config.PlatformProxmox: real, config.PlatformSandbox: stand} {
 			if got := layer.Chart(platform); got != chart {
 				t.Errorf("unit %s installs %q on %s, the table says %q", layer.Folder, chart, platform, got)
 			}

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers/charts"
 	"tazlab.net/castle/ci/test/kubetest"
 )
@@ -70,7 +70,7 @@ func TestTheRealChartOfLonghornIsApplied(t *testing.T) {
 			continue
 		}
 		at := slices.IndexFunc(manager.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if path := manager.Spec.Template.Spec.Volumes[at].HostPath.Path; filepath.Clean(path) != description.LonghornFolder {
+		if path := manager.Spec.Template.Spec.Volumes[at].HostPath.Path; filepath.Clean(path) != config.LonghornFolder {
 			t.Errorf("it shares mounts of %s", path)
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"math/bits"
 	"net/netip"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // instanceTypes are what nodes of other platforms have in cores and, nearly, in memory.
-var instanceTypes = map[string]string{description.RoleControlPlane: "m7i.large", description.RoleWorker: "m7i.xlarge"}
+var instanceTypes = map[string]string{config.RoleControlPlane: "m7i.large", config.RoleWorker: "m7i.xlarge"}
 
 // readAWS reads what only AWS has, and names what is of Proxmox.
 func (o *Options) readAWS() []error {
@@ -23,7 +23,7 @@ func (o *Options) readAWS() []error {
 		mistakes = append(mistakes, errors.New("nobody would reach the cluster's APIs: say where you come from with --admin-cidr, such as 203.0.113.7/32, once for each"))
 	}
 	for _, text := range o.AdminCIDRs {
-		cidr, err := description.ReadSubnet(text)
+		cidr, err := config.ReadSubnet(text)
 		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("--admin-cidr %w", err))
 		}
@@ -46,13 +46,13 @@ func (o *Options) ofAWS() bool {
 }
 
 // aws fills in where a cluster on AWS stands, and what it stands on.
-func (o *Options) aws(c, like *description.Cluster) (taken []string) {
+func (o *Options) aws(c, like *config.Cluster) (taken []string) {
 	take := taker(&taken)
 	zones := o.Zones
 	if len(zones) == 0 {
 		zones = []string{o.AWSRegion + "a", o.AWSRegion + "b", o.AWSRegion + "c"}
 	}
-	c.AWS = description.AWS{Region: o.AWSRegion, Zones: map[string]netip.Prefix{}, AdminCIDRs: o.admins, AMI: o.AMI, Architecture: "amd64"}
+	c.AWS = config.AWS{Region: o.AWSRegion, Zones: map[string]netip.Prefix{}, AdminCIDRs: o.admins, AMI: o.AMI, Architecture: "amd64"}
 	// A part of the VPC for each, and as much again left for what comes later.
 	length := min(o.network.Subnet.Bits()+bits.Len(uint(len(zones)))+1, smallestSubnet)
 	c.Nodes = o.nodes(nil)

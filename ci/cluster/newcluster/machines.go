@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // readMachines reads the addresses of machines that are there, and names what is of other platforms.
@@ -13,7 +13,7 @@ func (o *Options) readMachines() []error {
 	var mistakes []error
 	say := func(format string, arguments ...any) { mistakes = append(mistakes, fmt.Errorf(format, arguments...)) }
 	for _, text := range o.Machines {
-		address, err := description.ReadAddress(text)
+		address, err := config.ReadAddress(text)
 		if err != nil {
 			say("--machine %w", err)
 		}
@@ -37,7 +37,7 @@ func (o *Options) readMachines() []error {
 }
 
 // machines fills in what a cluster on machines that are there stands on.
-func (o *Options) machines(c, like *description.Cluster) (taken []string) {
+func (o *Options) machines(c, like *config.Cluster) (taken []string) {
 	take := taker(&taken)
 	c.Nodes = o.nodes(nil)
 	for i := range c.Nodes {
@@ -52,7 +52,7 @@ func (o *Options) machines(c, like *description.Cluster) (taken []string) {
 }
 
 // nobodyElses fails where a machine has an address that another cluster of the repository has.
-func nobodyElses(c *description.Cluster, others []*description.Cluster) error {
+func nobodyElses(c *config.Cluster, others []*config.Cluster) error {
 	var mistakes []error
 	for _, node := range c.Nodes {
 		for _, other := range others {

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Execute writes the folder of a new cluster into out. clusters is the repository's folder with a folder for each cluster, which need not be
@@ -32,7 +32,7 @@ func Execute(clusters, layers, out, folder string, o Options) error {
 	if err := missing(described); err != nil {
 		return err
 	}
-	if o.Platform != description.PlatformAWS { // whose VPC is a network of its own
+	if o.Platform != config.PlatformAWS { // whose VPC is a network of its own
 		if err := o.place(described, others); err != nil {
 			return err
 		}
@@ -41,11 +41,11 @@ func Execute(clusters, layers, out, folder string, o Options) error {
 }
 
 // templatesOf is the folder of a platform's own templates, below those of all.
-var templatesOf = map[string]string{description.PlatformProxmox: "proxmox-talos", description.PlatformSandbox: "sandbox", description.PlatformAWS: "aws-talos",
-	description.PlatformTalos: "metal-talos"}
+var templatesOf = map[string]string{config.PlatformProxmox: "proxmox-talos", config.PlatformSandbox: "sandbox", config.PlatformAWS: "aws-talos",
+	config.PlatformTalos: "metal-talos"}
 
 // read gives the clusters of a repository. Beside one with mistakes, nothing can be placed.
-func read(clusters string) ([]*description.Cluster, error) {
+func read(clusters string) ([]*config.Cluster, error) {
 	entries, err := os.ReadDir(clusters)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -53,14 +53,14 @@ func read(clusters string) ([]*description.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []*description.Cluster
+	var list []*config.Cluster
 	var mistakes []error
 	for _, entry := range entries {
 		folder := filepath.Join(clusters, entry.Name())
-		if _, err := os.Stat(filepath.Join(folder, description.File)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(folder, config.File)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		described, err := description.Load(folder)
+		described, err := config.Load(folder)
 		if err != nil {
 			mistakes = append(mistakes, err)
 			continue
@@ -74,7 +74,7 @@ func read(clusters string) ([]*description.Cluster, error) {
 }
 
 // place gives the virtual IP, the nodes, the load balancers and the VMs what nobody has.
-func (o *Options) place(c *description.Cluster, others []*description.Cluster) error {
+func (o *Options) place(c *config.Cluster, others []*config.Cluster) error {
 	room := spaceOf(o.network.Subnet, others, c.Addresses()...)
 	wanted := len(c.Nodes)
 	if !c.MakesMachines() {

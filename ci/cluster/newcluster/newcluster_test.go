@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // update writes the golden files.
@@ -21,7 +21,7 @@ const layers = "../../../terragrunt"
 // home is all that a first cluster needs to be told.
 func home() Options {
 	return Options{
-		Name: "home", Platform: description.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: 3, Workers: 2,
+		Name: "home", Platform: config.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: 3, Workers: 2,
 		ProxmoxURL: "https://10.0.8.2:8006/", Hosts: []string{"pve1", "pve2"}, GitOpsURL: "https://git.example.org/me/gitops.git",
 		Project: "7f0c4b0e-5a53-4f39-9a0e-0d6b0a1c2d3e", Slug: "home", Bucket: "states", Endpoint: "https://s3.example.org",
 		Fingerprint: strings.Repeat("AB:", 31) + "AB",
@@ -31,27 +31,27 @@ func home() Options {
 // cloud is all that a first cluster on AWS needs to be told.
 func cloud() Options {
 	return Options{
-		Name: "cloud", Platform: description.PlatformAWS, Subnet: "10.60.0.0/16", ControlPlanes: 3, Workers: 2, AWSRegion: "eu-central-1",
-		AdminCIDRs: []string{"203.0.113.7/32"}, GitOpsURL: "https://git.example.org/me/gitops.git", Infisical: description.NoInfisical, Bucket: "states", Region: "eu-central-1",
+		Name: "cloud", Platform: config.PlatformAWS, Subnet: "10.60.0.0/16", ControlPlanes: 3, Workers: 2, AWSRegion: "eu-central-1",
+		AdminCIDRs: []string{"203.0.113.7/32"}, GitOpsURL: "https://git.example.org/me/gitops.git", Infisical: config.NoInfisical, Bucket: "states", Region: "eu-central-1",
 	}
 }
 
 // metal is all that a first cluster of machines that are there needs to be told.
 func metal() Options {
 	return Options{
-		Name: "metal", Platform: description.PlatformTalos, Subnet: "10.0.9.0/24", ControlPlanes: 3, Workers: 2, InstallDisk: "/dev/nvme0n1",
+		Name: "metal", Platform: config.PlatformTalos, Subnet: "10.0.9.0/24", ControlPlanes: 3, Workers: 2, InstallDisk: "/dev/nvme0n1",
 		Machines:  []string{"10.0.9.31", "10.0.9.32", "10.0.9.33", "10.0.9.34", "10.0.9.211"},
-		GitOpsURL: "https://git.example.org/me/gitops.git", Infisical: description.NoInfisical, Bucket: "states", Region: "eu-central-1",
+		GitOpsURL: "https://git.example.org/me/gitops.git", Infisical: config.NoInfisical, Bucket: "states", Region: "eu-central-1",
 	}
 }
 
 // made describes a cluster in a repository's folder of clusters, and reads it as every other call does.
-func made(t *testing.T, clusters string, o Options) *description.Cluster {
+func made(t *testing.T, clusters string, o Options) *config.Cluster {
 	t.Helper()
 	if err := Execute(clusters, layers, clusters, "clusters/"+o.Name, o); err != nil {
 		t.Fatal(err)
 	}
-	described, err := description.Load(filepath.Join(clusters, o.Name))
+	described, err := config.Load(filepath.Join(clusters, o.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +60,9 @@ func made(t *testing.T, clusters string, o Options) *description.Cluster {
 
 func TestClustersOfARepositoryNeverTouch(t *testing.T) {
 	clusters := t.TempDir()
-	all := []*description.Cluster{made(t, clusters, home())}
+	all := []*config.Cluster{made(t, clusters, home())}
 	for i, size := range [][2]int{{1, 0}, {5, 7}, {3, 2}, {1, 1}} {
-		all = append(all, made(t, clusters, Options{Name: fmt.Sprintf("c%d", i), Platform: description.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: size[0], Workers: size[1]}))
+		all = append(all, made(t, clusters, Options{Name: fmt.Sprintf("c%d", i), Platform: config.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: size[0], Workers: size[1]}))
 	}
 	addresses, ids := map[netip.Addr]string{}, map[int]string{}
 	shared := map[netip.Addr]bool{netip.MustParseAddr("10.0.8.1"): true, netip.MustParseAddr("10.0.8.2"): true}
@@ -127,7 +127,7 @@ func TestEverySubnetThatADescriptionTakesIsTaken(t *testing.T) {
 func TestWhatAPersonReads(t *testing.T) {
 	clusters := t.TempDir()
 	made(t, clusters, home())
-	o := Options{Name: "lab", Platform: description.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: 1, Workers: 1, Infisical: description.NoInfisical, LocalStates: true}
+	o := Options{Name: "lab", Platform: config.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: 1, Workers: 1, Infisical: config.NoInfisical, LocalStates: true}
 	o.Fingerprint = home().Fingerprint
 	made(t, clusters, o)
 	made(t, clusters, cloud())
@@ -167,13 +167,13 @@ func TestAllThatIsWrongIsSaidAtOnceAndNothingIsWritten(t *testing.T) {
 		{func(o *Options) { o.Gateway, o.DNS = "10.0.8", []string{"dns.example.org"} }, []string{"--gateway", "--dns"}},
 		{func(o *Options) { o.Gateway = "10.0.9.1" }, []string{"new/cluster.yaml:", "10.0.9.1 is outside 10.0.8.0/24"}},
 		{func(o *Options) { o.Name = "New_1" }, []string{"New_1/cluster.yaml:", "name"}},
-		{func(o *Options) { o.Platform = description.PlatformAWS }, []string{"--aws-region", "--admin-cidr", "are not for --platform aws: leave them out"}},
+		{func(o *Options) { o.Platform = config.PlatformAWS }, []string{"--aws-region", "--admin-cidr", "are not for --platform aws: leave them out"}},
 		{func(o *Options) { o.AMI = "ami-01234567" }, []string{"are for --platform aws: leave them out"}},
 		{func(o *Options) { *o = cloud(); o.AdminCIDRs = []string{"0.0.0.0/0", "203.0.113.7"} }, []string{"did you mean 203.0.113.0/24?"}},
 		{func(o *Options) { *o = cloud(); o.AdminCIDRs = []string{"0.0.0.0/0"} }, []string{"cloud/cluster.yaml:", "lets in the world"}},
 		{func(o *Options) { *o = cloud(); o.Subnet = "10.0.0.0/12" }, []string{"larger than a VPC can be"}},
 		{func(o *Options) { *o = cloud(); o.Zones = []string{"eu-west-1a"} }, []string{"is no availability zone of eu-central-1"}},
-		{func(o *Options) { o.Platform = description.PlatformTalos }, []string{"--machine", "--install-disk", "are not for --platform talos: leave them out"}},
+		{func(o *Options) { o.Platform = config.PlatformTalos }, []string{"--machine", "--install-disk", "are not for --platform talos: leave them out"}},
 		{func(o *Options) { *o = metal(); o.Machines, o.AMI = o.Machines[:2], "ami-01234567" }, []string{"--machine names 2 for 3 control planes", "and what is AWS's"}},
 		{func(o *Options) { *o = metal(); o.Machines[1] = "10.0.9" }, []string{"--machine"}},
 		{func(o *Options) { *o = metal(); o.Machines[1] = "10.0.9.31" }, []string{"metal/cluster.yaml:", "10.0.9.31 belongs to nodes[0] metal-cp-1 already"}},
@@ -196,7 +196,7 @@ func TestAllThatIsWrongIsSaidAtOnceAndNothingIsWritten(t *testing.T) {
 		}
 	}
 	// The first one of a repository has nobody to take anything from.
-	err := Execute(t.TempDir(), layers, clusters, "clusters/new", Options{Name: "new", Platform: description.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: 3})
+	err := Execute(t.TempDir(), layers, clusters, "clusters/new", Options{Name: "new", Platform: config.PlatformProxmox, Subnet: "10.0.8.0/24", ControlPlanes: 3})
 	for _, want := range []string{"--proxmox-url", "--host", "--gitops-url", "--infisical-project", "--state-bucket"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)

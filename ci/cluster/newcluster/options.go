@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Options are what a person says of a new cluster. What is empty is taken from the repository's other clusters on the platform, in the
 // order of their names, and where none says it from the defaults.
 type Options struct {
 	Name     string // a DNS label: its folder's name, its VMs' tag, and the beginning of its nodes' names
-	Platform string // description.PlatformProxmox, PlatformTalos, PlatformSandbox or PlatformAWS
+	Platform string // config.PlatformProxmox, PlatformTalos, PlatformSandbox or PlatformAWS
 	Subnet   string
 	Gateway  string   // default: the subnet's first address
 	DNS      []string // default: the gateway
@@ -33,21 +33,21 @@ type Options struct {
 
 	GitOpsURL, Branch string
 
-	Infisical                  string // its URL, or description.NoInfisical
+	Infisical                  string // its URL, or config.NoInfisical
 	Project, Slug, Environment string // where there is one
 
 	Bucket, Endpoint, Region string // of the states' store
 	LocalStates              bool   // no store: states in a volume of the engine
 
-	network description.Network // what check has read
-	admins  []netip.Prefix      // likewise
-	there   []netip.Addr        // likewise, of Machines
+	network config.Network // what check has read
+	admins  []netip.Prefix // likewise
+	there   []netip.Addr   // likewise, of Machines
 }
 
 // Sizes of nodes where nobody says any, those of the documentation's example: cores, memory in MiB, disk in GiB.
 var sizes = map[string]struct{ cores, memory, disk int }{
-	description.RoleControlPlane: {4, 8192, 40},
-	description.RoleWorker:       {4, 16384, 100},
+	config.RoleControlPlane: {4, 8192, 40},
+	config.RoleWorker:       {4, 16384, 100},
 }
 
 // kubernetesVersion is a new cluster's where the repository has no other.
@@ -69,17 +69,17 @@ func (o *Options) check(known []string) error {
 	case slices.Contains(known, o.Name):
 		say("there is a cluster %s already: give another --name; nothing of it was changed", o.Name)
 	}
-	if o.Platform != description.PlatformTalos && (len(o.Machines) > 0 || o.InstallDisk != "") {
+	if o.Platform != config.PlatformTalos && (len(o.Machines) > 0 || o.InstallDisk != "") {
 		say("--machine and --install-disk are for --platform talos, where castle makes no machines: leave them out")
 	}
 	switch o.Platform {
-	case description.PlatformTalos:
+	case config.PlatformTalos:
 		mistakes = append(mistakes, o.readMachines()...)
-	case description.PlatformProxmox, description.PlatformSandbox:
+	case config.PlatformProxmox, config.PlatformSandbox:
 		if o.ofAWS() {
 			say("--aws-region, --aws-zone, --admin-cidr and --ami are for --platform aws: leave them out")
 		}
-	case description.PlatformAWS:
+	case config.PlatformAWS:
 		mistakes = append(mistakes, o.readAWS()...)
 	default:
 		say("--platform %q: write proxmox, talos for machines that run Talos already, sandbox for the proving ground, or aws", o.Platform)
@@ -103,7 +103,7 @@ func (o *Options) check(known []string) error {
 
 func (o *Options) readNetwork() error {
 	n := &o.network
-	subnet, err := description.ReadSubnet(o.Subnet)
+	subnet, err := config.ReadSubnet(o.Subnet)
 	switch {
 	case err != nil:
 		return fmt.Errorf("--subnet %w", err)
@@ -113,12 +113,12 @@ func (o *Options) readNetwork() error {
 	n.Subnet, n.Gateway = subnet, subnet.Addr().Next()
 	var mistakes []error
 	if o.Gateway != "" {
-		if n.Gateway, err = description.ReadAddress(o.Gateway); err != nil {
+		if n.Gateway, err = config.ReadAddress(o.Gateway); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("--gateway %w", err))
 		}
 	}
 	for _, text := range o.DNS {
-		server, err := description.ReadAddress(text)
+		server, err := config.ReadAddress(text)
 		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("--dns %w", err))
 		}
@@ -131,14 +131,14 @@ func (o *Options) readNetwork() error {
 }
 
 // missing names what a description cannot do without and nobody has said.
-func missing(c *description.Cluster) error {
+func missing(c *config.Cluster) error {
 	var mistakes []error
 	type field struct{ value, what, flag string }
 	fields := []field{
 		{c.Proxmox.URL, "the address of Proxmox's API", "--proxmox-url, such as https://192.168.1.10:8006/"},
 		{hostsOf(c), "the Proxmox node that the VMs stand on", "--host, once for each"},
 	}
-	if c.Platform == description.PlatformAWS || !c.MakesMachines() {
+	if c.Platform == config.PlatformAWS || !c.MakesMachines() {
 		fields = nil
 	}
 	for _, field := range append(fields, field{c.GitOps.URL, "the GitOps repository that Flux follows", "--gitops-url, by https"}) {
@@ -150,14 +150,14 @@ func missing(c *description.Cluster) error {
 		mistakes = append(mistakes, errors.New("the project in Infisical is not known: give its id and its slug with --infisical-project and --infisical-slug, "+
 			"or --infisical none, where all secrets are to stand in SOPS files"))
 	}
-	if s := c.State; s.Backend == description.StateS3 && (s.S3.Bucket == "" || s.S3.Endpoint == "" && s.S3.Region == "") {
+	if s := c.State; s.Backend == config.StateS3 && (s.S3.Bucket == "" || s.S3.Endpoint == "" && s.S3.Region == "") {
 		mistakes = append(mistakes, errors.New("the store of the states is not known: give --state-bucket, and --state-endpoint or for AWS --state-region; "+
 			"or --local-states for a trial, with the states in a volume of the engine"))
 	}
 	return errors.Join(mistakes...)
 }
 
-func hostsOf(c *description.Cluster) string {
+func hostsOf(c *config.Cluster) string {
 	var hosts []string
 	for _, node := range c.Nodes {
 		if node.Host != "" && !slices.Contains(hosts, node.Host) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // smallestSubnet is the length of the smallest subnet that a description may have.
@@ -18,11 +18,11 @@ const pool = 20
 type space struct {
 	subnet netip.Prefix
 	taken  map[netip.Addr]bool
-	ids    []description.Range
+	ids    []config.Range
 }
 
 // spaceOf is what is left beside the other clusters and the addresses given.
-func spaceOf(subnet netip.Prefix, others []*description.Cluster, given ...netip.Addr) *space {
+func spaceOf(subnet netip.Prefix, others []*config.Cluster, given ...netip.Addr) *space {
 	s := &space{subnet: subnet, taken: map[netip.Addr]bool{}}
 	for _, address := range given {
 		s.taken[address] = true
@@ -99,7 +99,7 @@ func (s *space) begins() []int {
 }
 
 // vmIDs finds a range of ids for that many nodes, with room for more, that neither another cluster nor a template has.
-func (s *space) vmIDs(nodes int, templates []int) description.Range {
+func (s *space) vmIDs(nodes int, templates []int) config.Range {
 	const first, step = 401, 20
 	ids := append(each(templates), s.ids...)
 	length := step
@@ -113,15 +113,15 @@ next:
 				continue next
 			}
 		}
-		return description.Range{First: begin, Last: begin + length - 1}
+		return config.Range{First: begin, Last: begin + length - 1}
 	}
 }
 
 // each is a range for each id.
-func each(ids []int) []description.Range {
-	var list []description.Range
+func each(ids []int) []config.Range {
+	var list []config.Range
 	for _, id := range ids {
-		list = append(list, description.Range{First: id, Last: id})
+		list = append(list, config.Range{First: id, Last: id})
 	}
 	return list
 }

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
-// Files of a cluster's folder, beside description.File.
+// Files of a cluster's folder, beside config.File.
 const (
 	secretsFile   = "secrets.sops.yaml"
 	pkiFile       = "talos.secrets.sops.yaml" // the cluster's PKI, where no Infisical keeps it
@@ -32,7 +32,7 @@ const ignored = "kubeconfig\ntalosconfig\n*.agekey\n*.tfstate*\n"
 
 // page is what the templates are given.
 type page struct {
-	*description.Cluster
+	*config.Cluster
 	Folder string // in the repository
 	// Templates are the VMs that the nodes are cloned from; Host is where each stands.
 	Templates []struct {
@@ -45,7 +45,7 @@ type page struct {
 }
 
 // write renders the templates into a folder that is not there yet.
-func write(templates, to, folder string, c *description.Cluster, taken []string) error {
+func write(templates, to, folder string, c *config.Cluster, taken []string) error {
 	forAll, err := filepath.Glob(filepath.Join(templates, "*"+ending))
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func write(templates, to, folder string, c *description.Cluster, taken []string)
 		}
 		made[strings.TrimSuffix(filepath.Base(file), ending)] = text
 	}
-	if err := sound(c.Name, made[description.File]); err != nil {
+	if err := sound(c.Name, made[config.File]); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -82,10 +82,10 @@ func write(templates, to, folder string, c *description.Cluster, taken []string)
 	return nil
 }
 
-func newPage(c *description.Cluster, folder string, taken []string) page {
+func newPage(c *config.Cluster, folder string, taken []string) page {
 	p := page{Cluster: c, Folder: folder, Taken: taken}
 	for _, node := range c.Nodes {
-		if c.Platform == description.PlatformAWS || !c.MakesMachines() {
+		if c.Platform == config.PlatformAWS || !c.MakesMachines() {
 			break
 		}
 		clone := c.Proxmox.CloneOf(node)
@@ -114,7 +114,7 @@ func newPage(c *description.Cluster, folder string, taken []string) page {
 				i.Path, i.FluxPath, i.WorkloadsPath))
 	}
 	p.Needed = append(p.Needed, fmt.Sprintf("The folder %s in %s, branch %s, which Flux applies.", c.GitOps.Path, c.GitOps.URL, c.GitOps.Branch))
-	if s := c.State; s.Backend == description.StateS3 {
+	if s := c.State; s.Backend == config.StateS3 {
 		p.Needed = append(p.Needed, fmt.Sprintf("The bucket %s for the states.", s.S3.Bucket))
 	}
 	return p
@@ -161,10 +161,10 @@ func sound(name string, text []byte) error {
 	defer func() { _ = os.RemoveAll(scratch) }()
 	folder := filepath.Join(scratch, name)
 	unsigned := bytes.Replace(text, []byte("\n  ca: "+authorityFile), []byte("\n  insecure: true"), 1)
-	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, description.File), unsigned, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, config.File), unsigned, 0o600)); err != nil {
 		return err
 	}
-	_, err = description.Load(folder)
+	_, err = config.Load(folder)
 	if err == nil {
 		return nil
 	}

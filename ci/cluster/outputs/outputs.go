@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Outputs are a cluster's endpoints.
@@ -21,7 +21,7 @@ type Outputs struct {
 }
 
 // Of takes a cluster's outputs out of its description; nothing is asked.
-func Of(d *description.Cluster) Outputs {
+func Of(d *config.Cluster) Outputs {
 	out := Outputs{
 		Cluster: d.Name, Kubernetes: d.Server(), Pool: d.LoadBalancer.Pool,
 		GitOps: fmt.Sprintf("%s, branch %s, path %s", d.GitOps.URL, d.GitOps.Branch, d.GitOps.Path),

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/test/needs"
 )
@@ -224,7 +224,7 @@ func TestWhatCreateRefusesIsToldWithTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := plan.machines.Refused(&description.Cluster{Name: "blue"}, nil, nil)
+	refused := plan.machines.Refused(&config.Cluster{Name: "blue"}, nil, nil)
 	if refused == nil {
 		t.Fatal("nothing is refused")
 	}
@@ -248,7 +248,7 @@ func TestWhatCreateRefusesOfMachinesThatAreThereIsToldAsWell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := plan.machines.Refused(&description.Cluster{Name: "metal", Platform: description.PlatformTalos}, nil, nil)
+	refused := plan.machines.Refused(&config.Cluster{Name: "metal", Platform: config.PlatformTalos}, nil, nil)
 	if refused == nil || !strings.Contains(refused.Error(), "cluster.yaml does not list metal-worker-3 any more") || strings.Contains(refused.Error(), "list another") {
 		t.Errorf("refused: %v", refused)
 	}

@@ -12,7 +12,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers/state"
 )
 
@@ -50,7 +50,7 @@ func ConsequencesOf(plan *tfjson.Plan) Consequences {
 		after, _ := change.Change.After.(map[string]any)
 		tags, _ := before["tags"].([]any)
 		record, _ := before["input"].(map[string]any)
-		control := slices.Contains(tags, any(description.RoleControlPlane)) || record["role"] == description.RoleControlPlane
+		control := slices.Contains(tags, any(config.RoleControlPlane)) || record["role"] == config.RoleControlPlane
 		switch actions := change.Change.Actions; {
 		case actions.Replace():
 			found.Replaced = append(found.Replaced, node)
@@ -130,7 +130,7 @@ func disks(vm map[string]any) map[any]float64 {
 
 // Refused says why the consequences are not taken unasked, for a cluster as it is described. allowed are the nodes whose loss was typed by
 // name; halfMade are those whose machines were never configured: they hold nothing.
-func (c Consequences) Refused(cluster *description.Cluster, allowed, halfMade []string) error {
+func (c Consequences) Refused(cluster *config.Cluster, allowed, halfMade []string) error {
 	var reasons []error
 	refuse := func(nodes []string, format string) {
 		for _, node := range nodes {

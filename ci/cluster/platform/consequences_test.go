@@ -7,7 +7,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 func vm(node string, before, after map[string]any, actions ...tfjson.Action) *tfjson.ResourceChange {
@@ -70,7 +70,7 @@ func TestWhatTakesMachinesDownOrAwayIsRefusedUnlessItWasTypedByName(t *testing.T
 			allowed: []string{"blue-cp-4", "blue-cp-5"}, want: []string{"create would take away the control planes blue-cp-4, blue-cp-5 at the same time"}},
 	}
 	for name, c := range cases {
-		err := ConsequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).Refused(&description.Cluster{Name: "blue"}, c.allowed, c.halfMade)
+		err := ConsequencesOf(&tfjson.Plan{ResourceChanges: c.changes}).Refused(&config.Cluster{Name: "blue"}, c.allowed, c.halfMade)
 		var lines []string
 		if err != nil {
 			lines = strings.Split(err.Error(), "\n")
@@ -108,7 +108,7 @@ func TestAMachineThatIsThereIsNotForgottenUnasked(t *testing.T) {
 	if strings.Join(found.ControlPlanes, " ") != "metal-cp-2" || found.Remaining != 1 {
 		t.Errorf("found %+v", found)
 	}
-	err := found.Refused(&description.Cluster{Name: "metal", Platform: description.PlatformTalos}, []string{"metal-worker-1"}, nil)
+	err := found.Refused(&config.Cluster{Name: "metal", Platform: config.PlatformTalos}, []string{"metal-worker-1"}, nil)
 	if err == nil {
 		t.Fatal("nothing is refused")
 	}
@@ -118,7 +118,7 @@ func TestAMachineThatIsThereIsNotForgottenUnasked(t *testing.T) {
 		t.Errorf("refused by\n%v", err)
 	}
 	err = ConsequencesOf(&tfjson.Plan{ResourceChanges: []*tfjson.ResourceChange{change("metal-worker-1", "worker", tfjson.ActionDelete)}}).
-		Refused(&description.Cluster{Name: "metal", Platform: description.PlatformTalos}, nil, nil)
+		Refused(&config.Cluster{Name: "metal", Platform: config.PlatformTalos}, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "does not list metal-worker-1 any more") || !strings.Contains(err.Error(), "remove-node --cluster metal --node metal-worker-1") {
 		t.Errorf("refused by\n%v", err)
 	}

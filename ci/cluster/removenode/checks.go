@@ -11,7 +11,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 	corev1 "k8s.io/api/core/v1"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/platform"
 	"tazlab.net/castle/ci/cluster/run"
@@ -63,7 +63,7 @@ func (l *leaving) apiStays(ctx context.Context) error {
 	}
 	var silent []string
 	for name, vm := range l.known {
-		if name == l.Node || vm.Role != description.RoleControlPlane {
+		if name == l.Node || vm.Role != config.RoleControlPlane {
 			continue
 		}
 		err := l.api.Serves(ctx, net.JoinHostPort(vm.Address.String(), "6443"))

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
@@ -21,7 +21,7 @@ import (
 
 // fake is blue, with what remove-node sees and changes of it.
 type fake struct {
-	described *description.Cluster
+	described *config.Cluster
 	did       []string
 
 	known   state.VMs
@@ -48,7 +48,7 @@ const leaver = "blue-cp-3"
 
 func newFake(t *testing.T) *fake {
 	t.Helper()
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func newFake(t *testing.T) *fake {
 		one := corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 		one.Name = node.Name
 		f.nodes = append(f.nodes, one)
-		if node.Role == description.RoleControlPlane {
+		if node.Role == config.RoleControlPlane {
 			f.members = append(f.members, node.Name)
 		}
 	}

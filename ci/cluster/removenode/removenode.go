@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -32,8 +32,8 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 	if options.Confirm != options.Node || options.Node == "" {
 		return nil, fmt.Errorf("remove-node %s: confirm with --confirm %s", what(cluster.Description, options.Node), options.Node)
 	}
-	if slices.ContainsFunc(cluster.Description.Nodes, func(node description.Node) bool { return node.Name == options.Node }) {
-		return nil, fmt.Errorf("%s of cluster %s lists %s, and the next create would make it again: take it out there first", description.File, name, options.Node)
+	if slices.ContainsFunc(cluster.Description.Nodes, func(node config.Node) bool { return node.Name == options.Node }) {
+		return nil, fmt.Errorf("%s of cluster %s lists %s, and the next create would make it again: take it out there first", config.File, name, options.Node)
 	}
 	cluster.Flags = []string{"--node", options.Node, "--confirm", options.Node}
 	var notes []string
@@ -66,7 +66,7 @@ func Execute(ctx context.Context, cluster *run.Cluster, options Options) (*run.R
 }
 
 // what says what the verb does to a node's machine.
-func what(described *description.Cluster, node string) string {
+func what(described *config.Cluster, node string) string {
 	if described.MakesMachines() {
 		return fmt.Sprintf("removes the VM of %s with its disks", node)
 	}

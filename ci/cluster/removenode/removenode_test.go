@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/run"
 )
 
@@ -44,10 +44,10 @@ func TestTheStepsThatANodeLeavesIn(t *testing.T) {
 			f.vms[leaver].Status = "stopped"
 		}, []string{"cordon", "is taken out of etcd", "VM 423", "node"}},
 		"a machine that Talos has on, and that does not go off": {leaver, func(f *fake) { f.neverOff = true }, []string{"drain", "leaves etcd", "reset", "VM 423", "node"}},
-		"a machine of somebody's": {leaver, func(f *fake) { f.described.Platform = description.PlatformTalos },
+		"a machine of somebody's": {leaver, func(f *fake) { f.described.Platform = config.PlatformTalos },
 			[]string{"drain", "leaves etcd", "given back", "VM 423", "node"}},
 		"a machine of somebody's that is silent": {leaver, func(f *fake) {
-			f.described.Platform = description.PlatformTalos
+			f.described.Platform = config.PlatformTalos
 			silent(f)
 		}, []string{"cordon", "is taken out of etcd", "VM 423", "node"}},
 		"a Node alone": {leaver, func(f *fake) {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/drain"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/kube"
@@ -72,7 +72,7 @@ func Nodes(ctx context.Context, cluster *run.Cluster, record *run.Record, access
 	}
 	// What is no node of Kubernetes runs nothing that a restart would disturb, but may be a member of etcd.
 	strange := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return slices.Contains(begun, name) || slices.Contains(others, name) })
-	members := slices.DeleteFunc(slices.Clone(strange), func(name string) bool { return known[name].Role != description.RoleControlPlane })
+	members := slices.DeleteFunc(slices.Clone(strange), func(name string) bool { return known[name].Role != config.RoleControlPlane })
 	if len(members) > 1 {
 		return fmt.Errorf("create would restart the control planes %s at the same time, which are no nodes of Kubernetes; nothing was changed: change one of them in cluster.yaml, create, then the next", strings.Join(members, ", "))
 	}

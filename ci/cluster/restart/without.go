@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/state"
 )
@@ -31,14 +31,14 @@ func (r *rolling) without(ctx context.Context, name string) (without, error) {
 }
 
 func withoutNode(name string, nodes []corev1.Node, known state.VMs) without {
-	missing := without{pods: true, api: known[name].Role == description.RoleControlPlane}
+	missing := without{pods: true, api: known[name].Role == config.RoleControlPlane}
 	for _, node := range nodes {
 		if node.Name == name && kube.RefusesPods(&node) || node.Name != name && kube.TakesPods(&node) {
 			missing.pods = false
 		}
 	}
 	for other, vm := range known {
-		if other != name && vm.Role == description.RoleControlPlane {
+		if other != name && vm.Role == config.RoleControlPlane {
 			missing.api = false
 		}
 	}

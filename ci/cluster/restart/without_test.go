@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers/state"
 )
 
@@ -27,7 +27,7 @@ func TestWhatIsAwayWithANodeIsKnown(t *testing.T) {
 		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
 	}
 	off := func(node *corev1.Node) { node.Status = corev1.NodeStatus{} }
-	control, worker := state.VM{Role: description.RoleControlPlane}, state.VM{Role: description.RoleWorker}
+	control, worker := state.VM{Role: config.RoleControlPlane}, state.VM{Role: config.RoleWorker}
 	for name, c := range map[string]struct {
 		down  string
 		nodes []corev1.Node

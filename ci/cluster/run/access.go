@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -35,7 +35,7 @@ func (a *Access) API() (*kube.Client, error) {
 }
 
 // newAccess derives what the secrets give access to, and has this process redact it; machines is the machine secrets as YAML.
-func newAccess(described *description.Cluster, values *secrets.Values, machines string) (*Access, error) {
+func newAccess(described *config.Cluster, values *secrets.Values, machines string) (*Access, error) {
 	bundle, err := machineconfig.ParseSecrets([]byte(machines))
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (c *Cluster) resolve(ctx context.Context, keep bool, look Look) (access *Ac
 func (c *Cluster) inputs() secrets.Inputs { return secrets.Inputs{Folder: c.Folder, AgeKey: c.AgeKey} }
 
 // encryptionOf is the value of TF_ENCRYPTION.
-func encryptionOf(described *description.Cluster, values *secrets.Values) (string, error) {
+func encryptionOf(described *config.Cluster, values *secrets.Values) (string, error) {
 	passphrase, _ := values.Get(secrets.StatePassphrase)
 	return secrets.StateEncryption(described.Name, passphrase)
 }

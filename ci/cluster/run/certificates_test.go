@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 const askVariable = "RUN_TEST_ASK"
@@ -57,7 +57,7 @@ func TestTheToolsTrustProxmoxAndWhatTheSystemTrusts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SSL_CERT_FILE", filepath.Join(folder, "system.pem"))
-	described := &description.Cluster{}
+	described := &config.Cluster{}
 	described.Proxmox.URL, described.Proxmox.CA = proxmox.URL, "pve-root-ca.pem"
 	cluster := &Cluster{Folder: folder, Description: described}
 	if err := os.WriteFile(filepath.Join(folder, "pve-root-ca.pem"), certificateOf(proxmox), 0o600); err != nil {

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/charts"
@@ -53,7 +53,7 @@ type Cluster struct {
 	// Flags are the command's own, as a Dagger call takes them: for the text that says how to go on.
 	Flags []string
 
-	Description *description.Cluster // what Load has read
+	Description *config.Cluster // what Load has read
 
 	roots        *x509.CertPool // whose signature on Proxmox's certificate counts; nil: the system's
 	certificates string         // file with them, for the tools; empty where the system's do
@@ -61,7 +61,7 @@ type Cluster struct {
 
 // Load reads the description and refuses one with mistakes, and one of a platform that castle cannot work on yet.
 func (c *Cluster) Load() error {
-	description, err := description.Load(c.Folder)
+	description, err := config.Load(c.Folder)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (c *Cluster) LoadForLayers() error {
 // proven refuses downloads that nothing says what they should be: providers get the cluster's secrets, and charts decide what runs in it.
 // A sandbox has no secret that is worth anything.
 func (c *Cluster) proven() error {
-	if c.AllowUnpinned || c.Description.Platform == description.PlatformSandbox {
+	if c.AllowUnpinned || c.Description.Platform == config.PlatformSandbox {
 		return nil
 	}
 	unproven, err := charts.Unproven(c.Tools.Charts, c.State)
@@ -156,7 +156,7 @@ func (c *Cluster) units() string { return filepath.Join(c.Layers, layers.UnitsFo
 // StatesAreKept refuses to work on the states of a real cluster that are local, unless the caller has accepted that: what Dagger calls a
 // volume depends on how the module was addressed, so that a clone, a URL and another engine each see states of their own.
 func (c *Cluster) StatesAreKept() error {
-	if c.Description.State.Backend != description.StateLocal || c.Description.Platform == description.PlatformSandbox || c.LocalStates {
+	if c.Description.State.Backend != config.StateLocal || c.Description.Platform == config.PlatformSandbox || c.LocalStates {
 		return nil
 	}
 	return fmt.Errorf(`cluster %s has its states in a volume of this engine (state.backend: local), which no other machine sees, and no call by another address of the module:

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // TestLocalStatesOfARealClusterAreAccepted: nothing is begun where nobody has.
@@ -17,13 +17,13 @@ func TestLocalStatesOfARealClusterAreAccepted(t *testing.T) {
 		accepted          bool
 		refused           bool
 	}{
-		"a real one's in the volume": {platform: description.PlatformProxmox, backend: description.StateLocal, refused: true},
-		"accepted":                   {platform: description.PlatformProxmox, backend: description.StateLocal, accepted: true},
-		"in S3":                      {platform: description.PlatformProxmox, backend: description.StateS3},
-		"a sandbox's":                {platform: description.PlatformSandbox, backend: description.StateLocal},
+		"a real one's in the volume": {platform: config.PlatformProxmox, backend: config.StateLocal, refused: true},
+		"accepted":                   {platform: config.PlatformProxmox, backend: config.StateLocal, accepted: true},
+		"in S3":                      {platform: config.PlatformProxmox, backend: config.StateS3},
+		"a sandbox's":                {platform: config.PlatformSandbox, backend: config.StateLocal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			described := &description.Cluster{Name: "blue", Platform: test.platform, State: description.State{Backend: test.backend}}
+			described := &config.Cluster{Name: "blue", Platform: test.platform, State: config.State{Backend: test.backend}}
 			cluster := &Cluster{State: t.TempDir(), Out: t.Output(), Description: described, LocalStates: test.accepted}
 			began := false
 			_, err := cluster.Execute(t.Context(), "create", func(context.Context, *Record) error {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -28,7 +28,7 @@ func newConductor(t *testing.T) *conductor {
 	}
 	t.Cleanup(func() { _ = errors.Join(record.Log.Close(), record.logs.close()) })
 	return &conductor{
-		walk: walk{command: []string{"apply"}}, Cluster: &Cluster{Description: &description.Cluster{Name: "blue"}}, record: record,
+		walk: walk{command: []string{"apply"}}, Cluster: &Cluster{Description: &config.Cluster{Name: "blue"}}, record: record,
 		notes: notes{cluster: "blue", log: record.Log}, awaiting: map[string]context.CancelCauseFunc{},
 	}
 }

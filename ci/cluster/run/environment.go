@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/providers"
@@ -84,7 +84,7 @@ var variables = []variable{
 	// The tools look for settings of a user's own at home; a run has none.
 	{name: "HOME", value: func(*given) string { return os.TempDir() }},
 
-	{name: description.Variable, value: func(g *given) string { return g.described }},
+	{name: config.Variable, value: func(g *given) string { return g.described }},
 	{name: VariableBackends, value: func(g *given) string { return g.backends }},
 	{name: VariableProviders, value: func(g *given) string { return g.providers }},
 	{name: VariableCharts, value: func(g *given) string { return g.cluster.Tools.Charts }},
@@ -140,7 +140,7 @@ var variables = []variable{
 
 func way(name string) func(*given) string { return func(g *given) string { return g.way[name] } }
 
-func statesInS3(c *Cluster) bool { return c.Description.State.Backend == description.StateS3 }
+func statesInS3(c *Cluster) bool { return c.Description.State.Backend == config.StateS3 }
 
 // everybodys tells that Terragrunt itself has a variable, and with it all that it starts.
 func (v variable) everybodys() bool { return v.tools == nil }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/secrets"
@@ -18,7 +18,7 @@ import (
 )
 
 // canaries are all that is secret about a cluster, by name, and the access that it gives.
-func canaries(t *testing.T, described *description.Cluster) (map[string]string, *Access) {
+func canaries(t *testing.T, described *config.Cluster) (map[string]string, *Access) {
 	t.Helper()
 	machines, err := machineconfig.NewSecrets(described)
 	if err != nil {
@@ -65,11 +65,11 @@ func lines(value string) []string {
 }
 
 func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
-	described.State.Backend, described.Proxmox.Insecure = description.StateS3, true
+	described.State.Backend, described.Proxmox.Insecure = config.StateS3, true
 	all, access := canaries(t, described)
 	all["the proxy's key"] = "canary-of-the-proxy"
 	redact.Add(all["the proxy's key"]) // as the proxy does
@@ -116,7 +116,7 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{kube.HostVariable, kube.CAVariable, kube.ClientCertVariable, description.Variable, VariableBackends, "TF_VAR_inventory"} {
+	for _, name := range []string{kube.HostVariable, kube.CAVariable, kube.ClientCertVariable, config.Variable, VariableBackends, "TF_VAR_inventory"} {
 		if value := environment[name]; value == "" || hook.Redact(value) != value {
 			t.Errorf("%s is hidden, or not there: %q", name, value)
 		}
@@ -128,7 +128,7 @@ func TestAHookKnowsEverySecretOfItsEnvironment(t *testing.T) {
 
 // Each kind of thing that OpenTofu encrypts costs a derivation of the key whenever it starts.
 func TestOnlyLayersThatReadOtherStatesAreGivenTheirEncryption(t *testing.T) {
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestOnlyLayersThatReadOtherStatesAreGivenTheirEncryption(t *testing.T) {
 }
 
 func TestFluxsSecretsAreMadeOfTheSOPSFiles(t *testing.T) {
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}

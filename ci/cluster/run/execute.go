@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/outputs"
@@ -78,7 +78,7 @@ func (c *Cluster) Execute(ctx context.Context, command string, do func(context.C
 // resume is the command that goes on after a failure.
 func (c *Cluster) resume(command string) string {
 	arguments := "--cluster " + c.Description.Name
-	if c.Description.Platform != description.PlatformSandbox {
+	if c.Description.Platform != config.PlatformSandbox {
 		arguments += " --age-key env:SOPS_AGE_KEY"
 	}
 	if c.LocalStates {

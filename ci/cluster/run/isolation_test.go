@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/environment"
@@ -64,11 +64,11 @@ func compare(t *testing.T, who string, got, want []string) {
 // isolated is a cluster with every kind of secret, and what these are.
 func isolated(t *testing.T) (*Cluster, *given, map[string]string) {
 	t.Helper()
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
-	described.State = description.State{Backend: description.StateS3, S3: description.S3{Bucket: "states", Region: "eu-west-1"}}
+	described.State = config.State{Backend: config.StateS3, S3: config.S3{Bucket: "states", Region: "eu-west-1"}}
 	all, access := canaries(t, described)
 	all[proxyKey] = proxyKey
 	cluster := &Cluster{Layers: layersFolder, State: t.TempDir(), Description: described}

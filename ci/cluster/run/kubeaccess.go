@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
 
 // neverCreated is the error about a cluster whose PKI nobody has.
-func neverCreated(described *description.Cluster) error {
+func neverCreated(described *config.Cluster) error {
 	return fmt.Errorf("cluster %s was never created, or its PKI is not where the description says: there is no %s for it; dagger call create --cluster %s makes it",
 		described.Name, secrets.TalosSecrets, described.Name)
 }
@@ -24,7 +24,7 @@ type KubeAccess struct {
 // KubeAccess gets access to the cluster's API as create does: with an administrator's certificate made in memory. Of c it
 // needs Folder and AgeKey.
 func (c *Cluster) KubeAccess(ctx context.Context) (*KubeAccess, error) {
-	description, err := description.Load(c.Folder)
+	description, err := config.Load(c.Folder)
 	if err != nil {
 		return nil, err
 	}

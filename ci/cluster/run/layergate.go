@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/layers"
@@ -16,7 +16,7 @@ import (
 
 // Hook is a command that a layer's module calls, a gate within the layer: it finds in its environment what the run gave to the layer's OpenTofu.
 type Hook struct {
-	description *description.Cluster
+	description *config.Cluster
 	events      string // file of the event log
 	notes              // what fails to be noted fails the hook at its end
 }
@@ -25,11 +25,11 @@ type Hook struct {
 func OpenHook() (*Hook, error) {
 	LearnEnvironment()
 
-	described, events := os.Getenv(description.Variable), os.Getenv(VariableEvents)
+	described, events := os.Getenv(config.Variable), os.Getenv(VariableEvents)
 	if described == "" || events == "" {
-		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers, within castle-cluster create", description.Variable, VariableEvents)
+		return nil, fmt.Errorf("%s and %s are not set: this command is called by the layers, within castle-cluster create", config.Variable, VariableEvents)
 	}
-	description, err := description.Handed(described)
+	description, err := config.Handed(described)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
@@ -20,7 +20,7 @@ func hook(t *testing.T) *Hook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Hook{description: &description.Cluster{Name: "blue"}, events: events, notes: notes{cluster: "blue", log: log}}
+	h := &Hook{description: &config.Cluster{Name: "blue"}, events: events, notes: notes{cluster: "blue", log: log}}
 	t.Cleanup(func() { _ = h.Close() })
 	return h
 }

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tazlab.net/castle/ci/base/redact/redacttest"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/timeline"
 )
@@ -38,7 +38,7 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw}))
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 	for name, value := range map[string]string{
 		kube.HostVariable: api.URL, kube.CAVariable: certificate, kube.ClientCertVariable: certificate,
 		kube.ClientKeyVariable: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
-		description.Variable:   handed, VariableEvents: events,
+		config.Variable:        handed, VariableEvents: events,
 		"PROXMOX_VE_API_TOKEN": secret,
 	} {
 		t.Setenv(name, value)
@@ -75,7 +75,7 @@ func TestNotEvenHalfASecretGetsIntoTheEventLog(t *testing.T) {
 
 // The machines come up at the same time, and each notes its own steps.
 func TestEventsThatCannotBeNotedAreToldWhoeverNotesThem(t *testing.T) {
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	fluxapi "tazlab.net/castle/ci/cluster/flux"
 )
 
@@ -14,7 +14,7 @@ const apiLookTime = 5 * time.Second
 // FitsLockdown fails where the description wants Flux's multi-tenancy lockdown, Flux runs without, and something that it applies could not
 // go on. An API that does not answer is not asked: the layer looks again before Flux changes.
 func (c *Cluster) FitsLockdown(ctx context.Context, access *Access) error {
-	if c.Description.GitOps.Tenancy != description.TenancyMulti {
+	if c.Description.GitOps.Tenancy != config.TenancyMulti {
 		return nil
 	}
 	client, err := access.API()

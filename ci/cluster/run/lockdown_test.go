@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	fluxapi "tazlab.net/castle/ci/cluster/flux"
 	"tazlab.net/castle/ci/cluster/kube"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
@@ -21,7 +21,7 @@ func TestCreateRefusesWhatTheLockdownWouldBreak(t *testing.T) {
 		spec: {interval: 10m, path: ./web, prune: true, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}`)
 	cert, key := server.Certificate("admin", "system:masters")
 	access := &Access{Kube: machineconfig.Kube{Host: server.Host, CA: server.CA(), Cert: cert, Key: key}}
-	cluster := &Cluster{Description: &description.Cluster{GitOps: description.GitOps{Tenancy: description.TenancyMulti}}}
+	cluster := &Cluster{Description: &config.Cluster{GitOps: config.GitOps{Tenancy: config.TenancyMulti}}}
 
 	err := cluster.FitsLockdown(t.Context(), access)
 	for _, want := range []string{"Kustomization team/web takes from GitRepository flux-system/flux-system", "Kustomization team/web names no service account", "tenancy: single"} {
@@ -29,11 +29,11 @@ func TestCreateRefusesWhatTheLockdownWouldBreak(t *testing.T) {
 			t.Errorf("%q is not in %v", want, err)
 		}
 	}
-	cluster.Description.GitOps.Tenancy = description.TenancySingle
+	cluster.Description.GitOps.Tenancy = config.TenancySingle
 	if err := cluster.FitsLockdown(t.Context(), access); err != nil {
 		t.Errorf("Flux stays as it is, and that is refused: %v", err)
 	}
-	cluster.Description.GitOps.Tenancy = description.TenancyMulti
+	cluster.Description.GitOps.Tenancy = config.TenancyMulti
 	server.StopAPI()
 	if err := cluster.FitsLockdown(t.Context(), access); err != nil {
 		t.Errorf("an API that does not answer: %v", err)

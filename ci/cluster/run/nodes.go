@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers/state"
 )
 
@@ -29,10 +29,10 @@ func (c *Cluster) Present(known state.VMs) *Cluster {
 	described.Nodes = nil
 	for name, vm := range known {
 		if vm.Address.IsValid() {
-			described.Nodes = append(described.Nodes, description.Node{Name: name, Role: vm.Role, Address: vm.Address, VMID: vm.ID, Host: vm.Host})
+			described.Nodes = append(described.Nodes, config.Node{Name: name, Role: vm.Role, Address: vm.Address, VMID: vm.ID, Host: vm.Host})
 		}
 	}
-	slices.SortFunc(described.Nodes, func(a, b description.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(described.Nodes, func(a, b config.Node) int { return strings.Compare(a.Name, b.Name) })
 	present := *c
 	present.Description = &described
 	return &present

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/filelock"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // holdsWithin is how long a program may take to start.
@@ -64,7 +64,7 @@ func TestWhatAKilledCastleLeftDoesNotHoldItsLock(t *testing.T) {
 	} {
 		t.Run(c.program+" for "+c.seconds, func(t *testing.T) {
 			t.Parallel()
-			cluster := &Cluster{State: t.TempDir(), Description: &description.Cluster{Name: "blue"}}
+			cluster := &Cluster{State: t.TempDir(), Description: &config.Cluster{Name: "blue"}}
 			holder := heldBy(t, filepath.Join(cluster.State, "lock"), c.program, c.seconds)
 			unlock, err := cluster.Lock()
 			switch {

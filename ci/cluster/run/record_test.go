@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 func TestTheOldestRecordsGo(t *testing.T) {
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestTheOldestRecordsGo(t *testing.T) {
 }
 
 func TestARunKnowsWhetherAnotherOneWasBefore(t *testing.T) {
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}

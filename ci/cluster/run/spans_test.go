@@ -10,7 +10,7 @@ import (
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/redact/redacttest"
 	"tazlab.net/castle/ci/base/tracing/tracingtest"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -19,7 +19,7 @@ import (
 // Gates within a layer are processes of their own, which know nothing of the trace: they write to the event log.
 func TestWhatTheHooksNoteAreSpansOfTheRun(t *testing.T) {
 	redact.Add(redacttest.Token)
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestWhatTheHooksNoteAreSpansOfTheRun(t *testing.T) {
 	cluster := &Cluster{State: t.TempDir(), Out: &bytes.Buffer{}, Description: described}
 	ctx, stop, received := tracingtest.Trace(t)
 	_, err = cluster.Execute(ctx, "create", func(_ context.Context, record *Record) error {
-		t.Setenv(description.Variable, handed)
+		t.Setenv(config.Variable, handed)
 		t.Setenv(VariableEvents, record.Events())
 		logs := newLogs(t.TempDir())
 		record.logs = logs

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -80,7 +80,7 @@ func (u *Units) Plan(ctx context.Context, layer layers.Layer, plan Plan) error {
 
 // run runs a command in a layer's unit.
 func (u *Units) run(ctx context.Context, layer layers.Layer, prepare Prepare, command ...string) error {
-	if command[0] != "plan" && u.cluster.Description.State.Backend == description.StateS3 {
+	if command[0] != "plan" && u.cluster.Description.State.Backend == config.StateS3 {
 		command = append(slices.Clip(command), "-lock=false") // the run holds OpenTofu's locks itself: layers/state/locks.go
 	}
 	var mutex sync.Mutex

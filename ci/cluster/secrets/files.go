@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // file is one SOPS file, decrypted.
@@ -26,7 +26,7 @@ type files []file
 
 // openFiles decrypts all SOPS files of a cluster. Of several, one that is not there is told of together with what is missing, since that may
 // be what it was to hold.
-func openFiles(c *description.Cluster, in Inputs) files {
+func openFiles(c *config.Cluster, in Inputs) files {
 	redact.Add(identity.FindAllString(in.AgeKey, -1)...)
 	var opened files
 	for _, name := range c.Secrets.SOPS {
@@ -42,7 +42,7 @@ func openFiles(c *description.Cluster, in Inputs) files {
 }
 
 // FromFiles are the secrets of the SOPS files alone, complete or not: for what has to work where Infisical does not.
-func FromFiles(c *description.Cluster, in Inputs) (*Values, error) {
+func FromFiles(c *config.Cluster, in Inputs) (*Values, error) {
 	opened := openFiles(c, in)
 	if err := opened.err(); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/test/sopstest"
 )
 
@@ -24,7 +24,7 @@ func withoutInfisical(t *testing.T, edit func(first, second map[string]string)) 
 	for name, value := range w.remote {
 		first[name] = value
 	}
-	w.cluster.Secrets = description.Secrets{SOPS: []string{"secrets.sops.yaml", "talos.secrets.sops.yaml"}}
+	w.cluster.Secrets = config.Secrets{SOPS: []string{"secrets.sops.yaml", "talos.secrets.sops.yaml"}}
 	if edit != nil {
 		edit(first, second)
 	}

@@ -23,7 +23,7 @@ import (
 	"tazlab.net/castle/ci/base/bounded"
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/retry"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // hiddenValue is what Infisical gives for a secret whose value the identity may not read.
@@ -33,7 +33,7 @@ const hiddenValue = "<hidden-by-infisical>"
 type place struct{ url, project, slug, environment, path, flux string }
 
 // placeOf is the folder of what only castle reads and writes.
-func placeOf(c *description.Cluster) place {
+func placeOf(c *config.Cluster) place {
 	i := c.Secrets.Infisical
 	return place{strings.TrimSuffix(i.URL, "/"), i.Project, i.Slug, i.Environment, i.Path, i.FluxPath}
 }

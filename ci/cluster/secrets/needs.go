@@ -12,7 +12,7 @@ import (
 
 	"filippo.io/age"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Names of secrets.
@@ -82,7 +82,7 @@ func (n needs) without(create bool) needs {
 
 // needsOf is the one list of what a cluster needs and where it belongs. Without Infisical all of it belongs into the SOPS files, and the
 // PKI must be there before the first create, which has no place to keep one.
-func needsOf(c *description.Cluster) needs {
+func needsOf(c *config.Cluster) needs {
 	rest, pki := SourceInfisical, need{name: TalosSecrets, source: SourceInfisical, what: "the cluster's PKI and tokens", optional: true}
 	list := needs{{name: StatePassphrase, source: SourceSOPS, what: "encrypts OpenTofu's states, which nothing else can decrypt", check: checkPassphrase}}
 	if c.Secrets.Infisical.Has() {
@@ -105,10 +105,10 @@ func needsOf(c *description.Cluster) needs {
 		need{name: FluxAgeKey, source: rest, what: "age key that Flux decrypts the cluster's manifests with", check: checkAgeKey},
 		need{name: GitOpsCA, source: rest, what: "CA of the Git server", optional: true, check: checkPEM},
 		pki)
-	if c.Platform == description.PlatformProxmox || c.Platform == description.PlatformSandbox {
+	if c.Platform == config.PlatformProxmox || c.Platform == config.PlatformSandbox {
 		list = append(list, need{name: ProxmoxAPIToken, source: SourceSOPS, what: "token of the Proxmox API", check: checkProxmoxToken})
 	}
-	if c.Platform == description.PlatformAWS || c.State.Backend == "s3" {
+	if c.Platform == config.PlatformAWS || c.State.Backend == "s3" {
 		list = append(list,
 			need{name: AWSAccessKeyID, source: SourceSOPS, what: "key id for the S3 store of the states"},
 			need{name: AWSSecretAccessKey, source: SourceSOPS, what: "key for that store"})
@@ -126,7 +126,7 @@ type Wanted struct {
 }
 
 // WantedBy are all secrets that a cluster is made with, but for those that a command of castle makes.
-func WantedBy(c *description.Cluster) []Wanted {
+func WantedBy(c *config.Cluster) []Wanted {
 	var list []Wanted
 	for _, need := range needsOf(c) {
 		if need.name != TalosSecrets {

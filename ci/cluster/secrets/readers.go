@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // reader is a machine identity that goes into the cluster. Whoever may create an ExternalSecret for a store can name any folder in it
@@ -32,7 +32,7 @@ type reader struct {
 	what       string
 }
 
-func readersOf(c *description.Cluster) []reader {
+func readersOf(c *config.Cluster) []reader {
 	i := c.Secrets.Infisical
 	return []reader{
 		{InfisicalFluxClientID, InfisicalFluxClientSecret, i.FluxPath, GitOpsUsername, []string{i.Path}, "Flux's secrets in the cluster"},
@@ -41,7 +41,7 @@ func readersOf(c *description.Cluster) []reader {
 }
 
 // howToMake says what is to be done in Infisical and in the SOPS file.
-func (r reader) howToMake(c *description.Cluster) string {
+func (r reader) howToMake(c *config.Cluster) string {
 	return fmt.Sprintf("in Infisical make a machine identity with universal auth, whose role has %s on secrets in environment %s, path %s, and nothing else; "+
 		"then set %s and %s with \"sops edit %s\"", readable, c.Secrets.Infisical.Environment, r.folder, r.id, r.secret, c.Secrets.SOPS[0])
 }
@@ -60,8 +60,8 @@ func SandboxReaders(clientID, clientSecret string) map[string]string {
 }
 
 // addSandboxReaders adds them to the secrets of the SOPS files where these have none.
-func addSandboxReaders(c *description.Cluster, values map[string]string) {
-	if c.Platform != description.PlatformSandbox || !c.Secrets.Infisical.Has() || values[InfisicalClientID] == "" || values[InfisicalClientSecret] == "" {
+func addSandboxReaders(c *config.Cluster, values map[string]string) {
+	if c.Platform != config.PlatformSandbox || !c.Secrets.Infisical.Has() || values[InfisicalClientID] == "" || values[InfisicalClientSecret] == "" {
 		return
 	}
 	made := SandboxReaders(values[InfisicalClientID], values[InfisicalClientSecret])
@@ -86,7 +86,7 @@ func (e *ReadersError) Error() string {
 
 // Readers proves with Infisical that the identities that go into the cluster are not castle's own, that neither of them can read what only castle
 // may, and that nothing of its own folder is kept from it; else it is a *ReadersError. complete says that each folder holds what it has to.
-func Readers(ctx context.Context, c *description.Cluster, values map[string]string, in Inputs) (complete bool, err error) {
+func Readers(ctx context.Context, c *config.Cluster, values map[string]string, in Inputs) (complete bool, err error) {
 	readers := readersOf(c)
 	for i, r := range readers {
 		for _, other := range append([]string{InfisicalClientID}, readers[0].id)[:i+1] {
@@ -123,7 +123,7 @@ func Readers(ctx context.Context, c *description.Cluster, values map[string]stri
 }
 
 // readersRead proves that each of them reads what its folder has to hold.
-func readersRead(ctx context.Context, c *description.Cluster, values map[string]string, in Inputs) error {
+func readersRead(ctx context.Context, c *config.Cluster, values map[string]string, in Inputs) error {
 	var asks []func() (*Problem, error)
 	for _, r := range readersOf(c) {
 		s := newSession(placeOf(c), values, r.id, r.secret, in)
@@ -210,7 +210,7 @@ func (s *session) sees(ctx context.Context) (seen string, err error) {
 // before there were others. What is in a folder is never changed, and the old copies stay: they are the user's to remove. The proof comes last,
 // and says that all of it was done. At last it proves that the identities read their folders. copied are the secrets that workloads may have, for
 // somebody to look at.
-func (v Values) Share(ctx context.Context, c *description.Cluster, in Inputs) (copied []string, err error) {
+func (v Values) Share(ctx context.Context, c *config.Cluster, in Inputs) (copied []string, err error) {
 	k := v.kept()
 	theirs, workloads := k.caller.in(c.Secrets.Infisical.FluxPath), k.caller.in(c.Secrets.Infisical.WorkloadsPath)
 	missing := map[string]string{}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/test/tell"
 )
@@ -225,7 +225,7 @@ func TestWithoutThePermissionToMakeFoldersTheRefusalNamesIt(t *testing.T) {
 
 func TestASandboxThatIsOlderThanTheIdentitiesHasDerivedOnes(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.cluster.Platform = description.PlatformSandbox
+		w.cluster.Platform = config.PlatformSandbox
 		for name, value := range SandboxReaders(w.bootstrap[InfisicalClientID], w.bootstrap[InfisicalClientSecret]) {
 			w.bootstrap[name] = value // the simulated Infisical knows them
 		}

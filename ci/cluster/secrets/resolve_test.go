@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/sopstest"
@@ -264,7 +264,7 @@ func TestTheSandboxsFilesFitTogether(t *testing.T) {
 	if err := yaml.Unmarshal(read("world.yaml"), &seed); err != nil {
 		t.Fatal(err)
 	}
-	described, err := description.Load(folder)
+	described, err := config.Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,8 +312,8 @@ func TestBlueSExampleHoldsNamesAndNoValues(t *testing.T) {
 			t.Errorf("%s has a value", name)
 		}
 	}
-	for _, n := range needsOf(&description.Cluster{Platform: description.PlatformProxmox, State: description.State{Backend: "s3"},
-		Secrets: description.Secrets{SOPS: []string{"secrets.sops.yaml"}, Infisical: description.Infisical{URL: "https://infisical.test"}}}) {
+	for _, n := range needsOf(&config.Cluster{Platform: config.PlatformProxmox, State: config.State{Backend: "s3"},
+		Secrets: config.Secrets{SOPS: []string{"secrets.sops.yaml"}, Infisical: config.Infisical{URL: "https://infisical.test"}}}) {
 		if n.source == SourceSOPS && !strings.Contains(string(data), n.name+":") {
 			t.Errorf("%s is not in the example", n.name)
 		}

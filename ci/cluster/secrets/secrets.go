@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Inputs is what Resolve needs besides the description.
@@ -42,7 +42,7 @@ func (in Inputs) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", f
 // malformed in any of them is one *IncompleteError, a line for each. SOPS files that cannot be read are an error before
 // anything is asked of Infisical; an Infisical that cannot be asked is an *InfisicalError. For a create it proves beside that what the identities may
 // that go into the cluster, else a *ReadersError.
-func Resolve(ctx context.Context, c *description.Cluster, in Inputs) (*Values, error) {
+func Resolve(ctx context.Context, c *config.Cluster, in Inputs) (*Values, error) {
 	files := openFiles(c, in)
 	if err := files.err(); err != nil {
 		return nil, err

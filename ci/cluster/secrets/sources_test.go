@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/retry"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/infisical"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/sopstest"
@@ -30,7 +30,7 @@ const (
 // world is a cluster's folder with its SOPS file, and a simulated Infisical with a door in front that a test can change.
 type world struct {
 	t         *testing.T
-	cluster   *description.Cluster
+	cluster   *config.Cluster
 	in        Inputs
 	bootstrap map[string]string
 	remote    map[string]string                 // in Infisical, each in the folder that it belongs into
@@ -69,8 +69,8 @@ func newWorld(t *testing.T, edit func(w *world)) *world {
 	}
 	w.in = Inputs{Folder: t.TempDir(), AgeKey: "# a comment\n" + key.String() + "\n",
 		pace: &pace{attempt: 2 * time.Second, first: 5 * time.Millisecond, most: 20 * time.Millisecond, tries: 4, deadline: 10 * time.Second}}
-	w.cluster = &description.Cluster{Name: "blue", Platform: description.PlatformProxmox, Secrets: description.Secrets{SOPS: []string{"secrets.sops.yaml"},
-		Infisical: description.Infisical{Project: testProject, Slug: "garage", Environment: "prod", Path: testPath}.Complete()}}
+	w.cluster = &config.Cluster{Name: "blue", Platform: config.PlatformProxmox, Secrets: config.Secrets{SOPS: []string{"secrets.sops.yaml"},
+		Infisical: config.Infisical{Project: testProject, Slug: "garage", Environment: "prod", Path: testPath}.Complete()}}
 	if edit != nil {
 		edit(w)
 	}

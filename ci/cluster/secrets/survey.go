@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Survey is what a cluster's sources hold, by names alone.
@@ -41,7 +41,7 @@ const (
 )
 
 // Look asks all sources of a cluster, and goes on where one cannot be read. It changes nothing, and no value is in what it gives.
-func Look(ctx context.Context, c *description.Cluster, in Inputs) *Survey {
+func Look(ctx context.Context, c *config.Cluster, in Inputs) *Survey {
 	return Open(ctx, c, in).Survey
 }
 
@@ -55,7 +55,7 @@ type Opened struct {
 }
 
 // Open is Look with the values, complete or not, and with the reasons why a source could not be read.
-func Open(ctx context.Context, c *description.Cluster, in Inputs) *Opened {
+func Open(ctx context.Context, c *config.Cluster, in Inputs) *Opened {
 	files := openFiles(c, in)
 	survey := &Survey{Cluster: c.Name}
 	opened := &Opened{Survey: survey, Values: NewValues(), Files: files.err()}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
 )
@@ -72,20 +72,20 @@ func another(ctx context.Context, store, old state.Store) error {
 }
 
 // readPlace reads where states are kept.
-func readPlace(text string) (description.State, error) {
-	if text == description.StateLocal {
-		return description.State{Backend: description.StateLocal}, nil
+func readPlace(text string) (config.State, error) {
+	if text == config.StateLocal {
+		return config.State{Backend: config.StateLocal}, nil
 	}
 	place, err := url.Parse(text)
 	if err != nil || place.Scheme != "s3" || place.Host == "" || strings.Trim(place.Path, "/") != "" {
-		return description.State{}, fmt.Errorf("--from %q is neither %q nor of the form s3://BUCKET?endpoint=URL&region=NAME", text, description.StateLocal)
+		return config.State{}, fmt.Errorf("--from %q is neither %q nor of the form s3://BUCKET?endpoint=URL&region=NAME", text, config.StateLocal)
 	}
 	query := place.Query()
-	state := description.State{Backend: description.StateS3}
+	state := config.State{Backend: config.StateS3}
 	state.S3.Bucket, state.S3.Endpoint, state.S3.Region = place.Host, query.Get("endpoint"), query.Get("region")
 	for name := range query {
 		if name != "endpoint" && name != "region" {
-			return description.State{}, fmt.Errorf("--from %q has %q; known are endpoint and region", text, name)
+			return config.State{}, fmt.Errorf("--from %q has %q; known are endpoint and region", text, name)
 		}
 	}
 	return state.Complete(), nil

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cluster/secrets"
@@ -49,7 +49,7 @@ func kept(t *testing.T) *run.Cluster {
 		}
 	}
 	must(os.Mkdir(folder, 0o700))
-	must(os.WriteFile(filepath.Join(folder, description.File), []byte(start+"  infisical: none\nstate:\n  backend: local\n"), 0o600))
+	must(os.WriteFile(filepath.Join(folder, config.File), []byte(start+"  infisical: none\nstate:\n  backend: local\n"), 0o600))
 	values := map[string]string{secrets.StatePassphrase: "a passphrase that is long", secrets.ProxmoxAPIToken: "castle@pve!test=5f8a9c0e-0000-4000-8000-0123456789ab",
 		secrets.GitOpsUsername: "flux", secrets.GitOpsToken: "token", secrets.FluxAgeKey: key.String()}
 	sopstest.Write(t, filepath.Join(folder, "secrets.sops.yaml"), key.Recipient().String(), values)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/gates"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
@@ -98,7 +98,7 @@ func Execute(ctx context.Context, cluster *run.Cluster) (*Status, error) {
 	return status, ctx.Err()
 }
 
-func layerStatus(ctx context.Context, described *description.Cluster, states states) []LayerStatus {
+func layerStatus(ctx context.Context, described *config.Cluster, states states) []LayerStatus {
 	var list []LayerStatus
 	without := layers.Without(described)
 	for _, layer := range layers.All {
@@ -119,7 +119,7 @@ func layerStatus(ctx context.Context, described *description.Cluster, states sta
 	return list
 }
 
-func nodeStatus(ctx context.Context, described *description.Cluster, vms func(context.Context) ([]hypervisor.VM, error), machines machines) []NodeStatus {
+func nodeStatus(ctx context.Context, described *config.Cluster, vms func(context.Context) ([]hypervisor.VM, error), machines machines) []NodeStatus {
 	var seen []talos.NodeStatus
 	var wait sync.WaitGroup
 	wait.Go(func() { seen = machines.Status(ctx) })

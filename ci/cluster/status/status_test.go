@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/talos"
@@ -25,9 +25,9 @@ func (f fake) Resources(_ context.Context, layer string) ([]string, error) {
 }
 func (f fake) Status(context.Context) []talos.NodeStatus { return f.seen }
 
-func blue(t *testing.T) *description.Cluster {
+func blue(t *testing.T) *config.Cluster {
 	t.Helper()
-	described, err := description.Load("../../../terragrunt/live/blue")
+	described, err := config.Load("../../../terragrunt/live/blue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func blue(t *testing.T) *description.Cluster {
 func TestEachLayerShowsWhatItsStateHolds(t *testing.T) {
 	described := blue(t)
 	f := fake{held: map[string][]string{layers.Platform: {"a", "b"}}, wrong: map[string]error{layers.Engine: errors.New("another passphrase")}}
-	described.Storage, described.LoadBalancer = description.Storage{}, description.LoadBalancer{} // a cluster without both
+	described.Storage, described.LoadBalancer = config.Storage{}, config.LoadBalancer{} // a cluster without both
 	shown := func() (lines []string) {
 		for _, layer := range layerStatus(t.Context(), described, f) {
 			lines = append(lines, strings.TrimSpace(layer.Layer+" "+strings.Repeat("x", layer.Resources)+" "+layer.Problem))
@@ -63,11 +63,11 @@ func TestEachNodeShowsItsVMAndItsTalos(t *testing.T) {
 		err      error
 		want     string
 	}{
-		"made by castle": {description.PlatformProxmox, []hypervisor.VM{{ID: 421, Status: "running", Ours: true}, {ID: 422, Status: "stopped"}}, nil,
+		"made by castle": {config.PlatformProxmox, []hypervisor.VM{{ID: 421, Status: "running", Ours: true}, {ID: 422, Status: "stopped"}}, nil,
 			"running configured v1.13.9 | stopped maintenance VM 422 is not this cluster's: it has no tag castle-blue | absent silent does not answer"},
-		"Proxmox is silent": {description.PlatformProxmox, nil, errors.New("no route"),
+		"Proxmox is silent": {config.PlatformProxmox, nil, errors.New("no route"),
 			"unknown configured v1.13.9 no route | unknown maintenance no route | unknown silent no route"},
-		"made by somebody": {description.PlatformTalos, nil, nil, "- configured v1.13.9 | - maintenance | - silent does not answer"},
+		"made by somebody": {config.PlatformTalos, nil, nil, "- configured v1.13.9 | - maintenance | - silent does not answer"},
 	} {
 		described.Platform = c.platform
 		var lines []string

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 const (
@@ -80,14 +80,14 @@ func (o Options) withDefaults() Options {
 // Access holds connections to all nodes of a cluster, under an administrator's certificate of its own that lives for a
 // day. Connections are made when they are first needed, through the proxy that the environment names.
 type Access struct {
-	cluster *description.Cluster
+	cluster *config.Cluster
 	options Options
 	nodes   []*node
 }
 
 // node is one machine with its two ways in.
 type node struct {
-	description.Node
+	config.Node
 	client   *client.Client // mutual TLS with the cluster's authority: what a configured machine accepts; nil without a PKI
 	insecure *client.Client // TLS without any authority: what a machine in maintenance mode accepts
 	asked    *atomic.Bool   // the machine asked insecure for a certificate, which maintenance mode does not do
@@ -96,7 +96,7 @@ type node struct {
 
 // Dial prepares access to the nodes of a cluster. It contacts nobody; Close when done. Without a bundle, since the cluster has no PKI yet, all
 // that can be done is to look at their Status.
-func Dial(c *description.Cluster, bundle *machineconfig.Bundle, options Options) (*Access, error) {
+func Dial(c *config.Cluster, bundle *machineconfig.Bundle, options Options) (*Access, error) {
 	options = options.withDefaults()
 	if bundle == nil {
 		return dialWithoutPKI(c, options)
@@ -125,7 +125,7 @@ func Dial(c *description.Cluster, bundle *machineconfig.Bundle, options Options)
 	return access, nil
 }
 
-func dialWithoutPKI(c *description.Cluster, options Options) (*Access, error) {
+func dialWithoutPKI(c *config.Cluster, options Options) (*Access, error) {
 	access := &Access{cluster: c, options: options}
 	for _, declared := range c.Nodes {
 		n := &node{Node: declared, asked: &atomic.Bool{}, pin: &pin{}}
@@ -153,7 +153,7 @@ func (a *Access) Close() {
 func (a *Access) controlPlanes() []*node {
 	var nodes []*node
 	for _, n := range a.nodes {
-		if n.Role == description.RoleControlPlane {
+		if n.Role == config.RoleControlPlane {
 			nodes = append(nodes, n)
 		}
 	}

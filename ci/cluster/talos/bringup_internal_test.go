@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // waiting is a machine in maintenance mode that answers each time that a configuration is applied to it with the next of some codes.
@@ -77,7 +77,7 @@ func TestARefusalWhileAMachineTakesAConfigurationPasses(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			n := &node{Node: description.Node{Name: "cp-1"}, asked: &atomic.Bool{}, pin: &pin{}}
+			n := &node{Node: config.Node{Name: "cp-1"}, asked: &atomic.Bool{}, pin: &pin{}}
 			var err error
 			if n.insecure, err = n.insecureClient((&waiting{codes: c.answers, last: cancel}).serve(t)); err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestARefusalWhileAMachineTakesAConfigurationPasses(t *testing.T) {
 func TestAMachineGoesFromStageToStageByWhatALookFinds(t *testing.T) {
 	t.Parallel()
 	machines := &waiting{codes: []codes.Code{codes.OK}, last: func() {}}
-	n := &node{Node: description.Node{Name: "cp-1"}, asked: &atomic.Bool{}, pin: &pin{}}
+	n := &node{Node: config.Node{Name: "cp-1"}, asked: &atomic.Bool{}, pin: &pin{}}
 	var err error
 	if n.insecure, err = n.insecureClient(machines.serve(t)); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client"
 
 	"tazlab.net/castle/ci/base/porttest"
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/sandbox/profile"
@@ -35,7 +35,7 @@ import (
 // server that answers /readyz where the virtual address is held.
 type world struct {
 	t       *testing.T
-	cluster *description.Cluster
+	cluster *clusterconfig.Cluster
 	bundle  *machineconfig.Bundle
 	profile profile.Profile
 	state   string
@@ -70,18 +70,18 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 	address := func(last int) netip.Addr {
 		return netip.MustParseAddr(fmt.Sprintf("127.%d.%d.%d", second, third, last))
 	}
-	c := &description.Cluster{
-		Name: "sandbox", Platform: description.PlatformSandbox, Endpoint: address(210),
-		Network: description.Network{Subnet: netip.PrefixFrom(address(0), 24), Gateway: address(1), DNS: []netip.Addr{address(1)}},
-		Talos: description.Talos{Version: "v1.13.9", Schematic: "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245",
+	c := &clusterconfig.Cluster{
+		Name: "sandbox", Platform: clusterconfig.PlatformSandbox, Endpoint: address(210),
+		Network: clusterconfig.Network{Subnet: netip.PrefixFrom(address(0), 24), Gateway: address(1), DNS: []netip.Addr{address(1)}},
+		Talos: clusterconfig.Talos{Version: "v1.13.9", Schematic: "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245",
 			Extensions: []string{"siderolabs/iscsi-tools", "siderolabs/util-linux-tools"}, KernelModules: []string{"iscsi_tcp", "dm_crypt"}},
-		Kubernetes: description.Kubernetes{Version: "v1.36.2", PodSubnet: netip.MustParsePrefix("10.244.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16")},
-		Storage:    description.Storage{DataPath: "/var/lib/longhorn"},
+		Kubernetes: clusterconfig.Kubernetes{Version: "v1.36.2", PodSubnet: netip.MustParsePrefix("10.244.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16")},
+		Storage:    clusterconfig.Storage{DataPath: "/var/lib/longhorn"},
 	}
 	for i := range 5 {
-		node := description.Node{Name: fmt.Sprintf("sandbox-cp-%d", i+1), Role: description.RoleControlPlane, Address: address(211 + i), VMID: 521 + i, Memory: 8192}
+		node := clusterconfig.Node{Name: fmt.Sprintf("sandbox-cp-%d", i+1), Role: clusterconfig.RoleControlPlane, Address: address(211 + i), VMID: 521 + i, Memory: 8192}
 		if i >= 3 {
-			node.Name, node.Role = fmt.Sprintf("sandbox-worker-%d", i-2), description.RoleWorker
+			node.Name, node.Role = fmt.Sprintf("sandbox-worker-%d", i-2), clusterconfig.RoleWorker
 		}
 		c.Nodes = append(c.Nodes, node)
 	}
@@ -95,7 +95,7 @@ func newWorld(t *testing.T, p profile.Profile) *world {
 
 // commonSecrets are those that worlds begin with: making an RSA key takes a second.
 var commonSecrets = sync.OnceValues(func() ([]byte, error) {
-	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.9"}})
+	return machineconfig.NewSecrets(&clusterconfig.Cluster{Name: "sandbox", Talos: clusterconfig.Talos{Version: "v1.13.9"}})
 })
 
 func (w *world) use(secrets []byte, err error) {
@@ -137,7 +137,7 @@ func (w *world) restart() {
 	w.powerOn()
 }
 
-func (w *world) vm(node description.Node) sandbox.VM {
+func (w *world) vm(node clusterconfig.Node) sandbox.VM {
 	return sandbox.VM{ID: node.VMID, Name: node.Name, Host: "pve", Address: netip.PrefixFrom(node.Address, 24),
 		Gateway: w.cluster.Network.Gateway, Cores: 4, MemoryMiB: node.Memory, MAC: "bc:24:11:00:00:01", Bare: !w.cluster.MakesMachines()}
 }
@@ -198,7 +198,7 @@ func (w *world) dial() *talos.Access {
 
 // flood calls a machine until its log, which notes calls, holds nothing else, as some minutes of looking do.
 func (w *world) flood(ctx context.Context, name string) {
-	c, err := w.person(ctx, slices.IndexFunc(w.cluster.Nodes, func(node description.Node) bool { return node.Name == name }))
+	c, err := w.person(ctx, slices.IndexFunc(w.cluster.Nodes, func(node clusterconfig.Node) bool { return node.Name == name }))
 	if err != nil {
 		w.t.Error(err)
 		return

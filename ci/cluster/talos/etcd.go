@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Quorum is one observation of etcd.
@@ -293,7 +293,7 @@ func members(nodes []*node, views []view) []Member {
 			list = v.members
 		}
 	}
-	declared := map[netip.Addr]description.Node{}
+	declared := map[netip.Addr]config.Node{}
 	order := map[netip.Addr]int{}
 	for i, n := range nodes {
 		declared[n.Address], order[n.Address] = n.Node, i

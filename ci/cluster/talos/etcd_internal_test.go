@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // threeViews is a healthy etcd of three, as its members report it.
@@ -22,7 +22,7 @@ func threeViews() ([]*node, []view) {
 	var list []*machine.EtcdMember
 	for i, address := range []string{"192.0.2.11", "192.0.2.12", "192.0.2.13"} {
 		name := "cp-" + string(rune('1'+i))
-		nodes = append(nodes, &node{Node: description.Node{Name: name, Role: description.RoleControlPlane, Address: netip.MustParseAddr(address)}})
+		nodes = append(nodes, &node{Node: config.Node{Name: name, Role: config.RoleControlPlane, Address: netip.MustParseAddr(address)}})
 		list = append(list, &machine.EtcdMember{Id: uint64(i + 1), Hostname: name, PeerUrls: []string{"https://" + address + ":2380"}})
 	}
 	var views []view

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // A machine in maintenance mode has signed its certificate itself, and a configuration holds the keys of the
@@ -79,7 +79,7 @@ func (r *run) identify(ctx context.Context, n *node) error {
 	switch {
 	case err != nil:
 		return err
-	case told == "" && r.cluster.Platform == description.PlatformSandbox:
+	case told == "" && r.cluster.Platform == config.PlatformSandbox:
 		return nil // a container, which has no SMBIOS
 	case told == "":
 		return status.Error(codes.Unavailable, "it does not tell its UUID, by which the right machine is known")

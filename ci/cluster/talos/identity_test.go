@@ -12,7 +12,7 @@ import (
 
 	sidero "github.com/siderolabs/crypto/x509"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos"
 )
 
@@ -84,7 +84,7 @@ func TestAMachineIsKnownByEitherOrderOfItsUUID(t *testing.T) {
 }
 
 func TestAMachineThatDoesNotTellItsUUIDIsGivenNothing(t *testing.T) {
-	for platform, wanted := range map[string]bool{description.PlatformProxmox: false, description.PlatformSandbox: true} { // where it may be a container
+	for platform, wanted := range map[string]bool{config.PlatformProxmox: false, config.PlatformSandbox: true} { // where it may be a container
 		w := newWorld(t, homelab(t, 0))
 		w.cluster.Platform = platform
 		w.powerOnAs(func(int) string { return "" })
@@ -99,7 +99,7 @@ func TestAMachineThatDoesNotTellItsUUIDIsGivenNothing(t *testing.T) {
 }
 
 // shown is the fingerprint of the certificate that a machine in maintenance mode shows, as its console prints it.
-func (w *world) shown(node description.Node) string {
+func (w *world) shown(node config.Node) string {
 	w.t.Helper()
 	fingerprint := ""
 	w.eventually(node.Name+" shows a certificate", func() bool {

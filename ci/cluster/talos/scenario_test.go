@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/tell"
@@ -176,7 +176,7 @@ func TestAControlPlaneThatComesLateJoinsTheOthers(t *testing.T) {
 type making struct {
 	w     *world
 	made  map[string]chan struct{}
-	order []description.Node
+	order []config.Node
 }
 
 func (w *world) making(order ...int) *making {
@@ -622,7 +622,7 @@ func TestWhatAClusterHasForGoodIsNotChanged(t *testing.T) {
 	w := newWorld(t, homelab(t, 0))
 	w.powerOn()
 	w.mustCreate()
-	w.cluster.Talos.DiskEncryption.Ephemeral = description.EncryptionNone
+	w.cluster.Talos.DiskEncryption.Ephemeral = config.EncryptionNone
 	w.cluster.Kubernetes.PodSubnet = netip.MustParsePrefix("10.243.0.0/16")
 	access, err := talos.Dial(w.cluster, w.bundle, w.options())
 	if err != nil {
@@ -645,13 +645,13 @@ func TestWhatAClusterHasForGoodIsNotChanged(t *testing.T) {
 }
 
 // patch is a patch as the hooks are handed it.
-func patch(t *testing.T, text string) description.Patch {
+func patch(t *testing.T, text string) config.Patch {
 	t.Helper()
 	data, err := json.Marshal(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p description.Patch
+	var p config.Patch
 	if err := json.Unmarshal(data, &p); err != nil {
 		t.Fatal(err)
 	}
@@ -680,8 +680,8 @@ func TestWhoseConfigurationDiffersIsKnownAndOneIsChangedAtATime(t *testing.T) {
 	if _, names := changes(); names != nil {
 		t.Fatalf("%v differ from the start", names)
 	}
-	w.cluster.Talos.Patches.Worker = []description.Patch{patch(t, "machine: {sysctls: {vm.max_map_count: \"262144\"}}")}
-	w.cluster.Nodes[0].Patches = []description.Patch{patch(t, "machine: {env: {GRPC_GO_LOG: info}}")}
+	w.cluster.Talos.Patches.Worker = []config.Patch{patch(t, "machine: {sysctls: {vm.max_map_count: \"262144\"}}")}
+	w.cluster.Nodes[0].Patches = []config.Patch{patch(t, "machine: {env: {GRPC_GO_LOG: info}}")}
 	list, names := changes()
 	if !slices.Equal(names, []string{"sandbox-cp-1true", "sandbox-worker-1false", "sandbox-worker-2false"}) {
 		t.Fatalf("%v differ", names)

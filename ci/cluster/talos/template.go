@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // What the image factory calls the extension that stands for the schematic itself, whose version is the schematic's id
@@ -31,7 +31,7 @@ const (
 // (internal/app/machined/pkg/runtime/v1alpha1/v1alpha1_sequencer.go of Talos 1.13). So what differs here differs for good, and shows
 // only minutes later: Longhorn without iscsi-tools crashes over and over. A TemplateError says what differs; a machine that does not
 // tell passes.
-func (n *node) fits(ctx context.Context, c *description.Cluster) error {
+func (n *node) fits(ctx context.Context, c *config.Cluster) error {
 	var differs []string
 	if !c.MakesMachines() {
 		// One that was started from an ISO or over the network has no disk with Talos yet: the installer runs, and brings what is described.
@@ -93,7 +93,7 @@ func (n *node) installed(ctx context.Context) (bool, error) {
 
 // extensions says what differs from the schematic that is described. One that an image's own schematic cannot tell is looked at by the
 // extensions that are there.
-func extensions(c *description.Cluster, schematic string, has []string) []string {
+func extensions(c *config.Cluster, schematic string, has []string) []string {
 	if schematic == c.Talos.Schematic {
 		return nil
 	}
@@ -118,9 +118,9 @@ func untold(err error) bool {
 // TemplateError is a machine that was cloned from a template of another Talos than cluster.yaml describes. Nothing was applied to it.
 type TemplateError struct {
 	Node     string
-	Template description.Clone
+	Template config.Clone
 	Differs  []string // never empty
-	Talos    description.Talos
+	Talos    config.Talos
 }
 
 func (e *TemplateError) Error() string {
@@ -135,7 +135,7 @@ type InstalledError struct {
 	Node    string
 	Address netip.Addr
 	Differs []string // never empty
-	Talos   description.Talos
+	Talos   config.Talos
 }
 
 func (e *InstalledError) Error() string {

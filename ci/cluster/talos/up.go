@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Steps that an Event can be about.
@@ -72,7 +72,7 @@ func (r Report) Changed() bool {
 // maintenance mode, configured, or complete, where it changes nothing. It ends when etcd's own member list shows every
 // control plane as a healthy voter under one leader and every node answers with its configuration, or with the errors of all
 // nodes that cannot get there: GhostError, LateError, DriftError, SilentError (errors.As finds them). The Report tells how far it came.
-func Up(ctx context.Context, c *description.Cluster, bundle *machineconfig.Bundle, options Options) (Report, error) {
+func Up(ctx context.Context, c *config.Cluster, bundle *machineconfig.Bundle, options Options) (Report, error) {
 	access, err := Dial(c, bundle, options)
 	if err != nil {
 		return Report{}, err
@@ -100,7 +100,7 @@ func (a *Access) up(ctx context.Context, bundle *machineconfig.Bundle) (Report, 
 		return Report{}, err
 	}
 	if len(a.controlPlanes()) == 0 {
-		return Report{}, fmt.Errorf("%s has no control plane: give a node the role %s", a.cluster.Name, description.RoleControlPlane)
+		return Report{}, fmt.Errorf("%s has no control plane: give a node the role %s", a.cluster.Name, config.RoleControlPlane)
 	}
 	r := &run{Access: a, configs: configs, started: time.Now(), progress: map[string]progress{}}
 	r.search = sync.OnceValue(func() []netip.Addr { return r.strays(ctx) })

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"tazlab.net/castle/ci/base/rendering"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 )
 
@@ -45,7 +45,7 @@ type Volume struct {
 	Fix  string `json:"fix"`
 }
 
-func newReport(described *description.Cluster, remove []hypervisor.VM, stay []hypervisor.Staying) *Report {
+func newReport(described *config.Cluster, remove []hypervisor.VM, stay []hypervisor.Staying) *Report {
 	r := &Report{Cluster: described.Name, Proxmox: described.Proxmox.URL, condemned: remove,
 		Remove: []VM{}, Stay: []VM{}, States: []string{}, Kept: []Volume{}}
 	for _, vm := range remove {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
 )
@@ -116,7 +116,7 @@ func look(ctx context.Context, cluster *run.Cluster, options Options) (*found, e
 }
 
 // list makes the report of what would go.
-func (f *found) list(ctx context.Context, described *description.Cluster, untagged []int) error {
+func (f *found) list(ctx context.Context, described *config.Cluster, untagged []int) error {
 	// A store that does not answer keeps no machine: wipe says then that the states are still there.
 	if err := f.states.Belongs(ctx, f.me, f.owner); err != nil && !errors.As(err, new(*state.Unreachable)) {
 		return err

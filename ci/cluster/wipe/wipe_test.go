@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers/state"
 	"tazlab.net/castle/ci/cluster/run"
@@ -118,7 +118,7 @@ func (f *fake) LockStates(context.Context) (func() error, error) {
 	return func() error { return nil }, f.unlocked
 }
 
-var blue = &description.Cluster{Name: "blue", VMIDs: description.Range{First: 421, Last: 432}}
+var blue = &config.Cluster{Name: "blue", VMIDs: config.Range{First: 421, Last: 432}}
 
 // wipes lists and removes.
 func (f *fake) wipes(ctx context.Context, owner string, untagged ...int) (*Report, error) {
@@ -226,7 +226,7 @@ func TestAWipeIsRefusedBeforeItAsksAnybody(t *testing.T) {
 		{Options{Confirm: "blue"}, "platform: proxmox\n", "platform: proxmox\ndeletionProtection: true\n", "deletionProtection: true"},
 	} {
 		folder, kept := filepath.Join(t.TempDir(), "blue"), t.TempDir()
-		if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, description.File), []byte(strings.Replace(string(text), c.from, c.to, 1)), 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, config.File), []byte(strings.Replace(string(text), c.from, c.to, 1)), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Execute(t.Context(), &run.Cluster{Folder: folder, State: kept, Out: io.Discard}, c.options)

@@ -14,8 +14,8 @@ import (
 
 	"tazlab.net/castle/ci/base/redact"
 	"tazlab.net/castle/ci/base/rendering"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/create"
-	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/destroy"
 	"tazlab.net/castle/ci/cluster/drain"
 	"tazlab.net/castle/ci/cluster/forget"
@@ -84,8 +84,8 @@ func (c *clusterFlags) validate() *cobra.Command {
 }
 
 // checked is the description, of whose patches Talos would take each.
-func checked(folder string) (*description.Cluster, error) {
-	described, err := description.Load(folder)
+func checked(folder string) (*config.Cluster, error) {
+	described, err := config.Load(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (c *clusterFlags) status() *cobra.Command {
 func (c *clusterFlags) outputs() *cobra.Command {
 	var format cli.Format
 	command := c.on("outputs", "Show the cluster's endpoints", func(cmd *cobra.Command, on *run.Cluster) error {
-		described, err := description.Load(on.Folder)
+		described, err := config.Load(on.Folder)
 		if err == nil {
 			err = described.Unready()
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/doctor"
+	"tazlab.net/castle/ci/cluster/preflight"
 	"tazlab.net/castle/ci/cluster/run"
 	"tazlab.net/castle/ci/cmd/cli"
 	"tazlab.net/castle/ci/publish/imagepush"
@@ -20,7 +20,7 @@ const registryPasswordVariable = "CASTLE_REGISTRY_PASSWORD"
 
 func (c *clusterFlags) doctor() *cobra.Command {
 	var format cli.Format
-	var asked checks.Asked
+	var asked preflight.Asked
 	// A person waits, and asks again where a registry was in a mood.
 	registry := imagepush.Access{Timeout: 3500 * time.Millisecond, Attempt: 3 * time.Second, Tries: 2}
 	command := c.on("doctor", "Look whether the cluster can be created, and what is wrong with what it stands on", func(cmd *cobra.Command, on *run.Cluster) error {

@@ -13,7 +13,7 @@ import (
 	"tazlab.net/castle/ci/cluster/credentials"
 	"tazlab.net/castle/ci/cluster/layers/environment"
 	"tazlab.net/castle/ci/cluster/run"
-	"tazlab.net/castle/ci/cluster/sources"
+	"tazlab.net/castle/ci/cluster/secretadmin"
 	"tazlab.net/castle/ci/cmd/cli"
 )
 
@@ -33,8 +33,8 @@ func main() {
 		c.validate(), c.describe(), c.doctor(), c.create(), c.plan(), c.status(), c.outputs(), c.destroy(), c.nuclearWipe(), c.removeNode(), c.timeline(), c.forget(),
 		c.stateList(), c.stateShow(), c.stateUnlock(), c.stateRestore(), c.stateExport(), c.stateImport(), c.stateMigrate(),
 		c.secretsInit(), c.secretsAgeKey(), c.secretsRotateAge(),
-		c.secretsLook("secrets-check", "Name every secret that is missing or unfit", sources.Check),
-		c.secretsLook("secrets-list", "Show which secrets there are, and where, without their values", sources.List),
+		c.secretsLook("secrets-check", "Name every secret that is missing or unfit", secretadmin.Check),
+		c.secretsLook("secrets-list", "Show which secrets there are, and where, without their values", secretadmin.List),
 		c.sealed("kubeconfig", "Print an administrator's kubeconfig, sealed", credentials.Kubeconfig),
 		c.sealed("talosconfig", "Print an administrator's talosconfig, sealed", credentials.Talosconfig),
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/newcluster"
 	"tazlab.net/castle/ci/cmd/cli"
 )
@@ -25,7 +25,7 @@ func newNewClusterCommand() *cobra.Command {
 	flags.StringVar(&out, "out", "", "the folder that the new cluster's folder is written to")
 	flags.StringVar(&folder, "folder", "", "the new folder's path in the repository")
 	flags.StringVar(&o.Name, "name", "", "the cluster's name")
-	flags.StringVar(&o.Platform, "platform", description.PlatformProxmox, "proxmox, talos, sandbox or aws")
+	flags.StringVar(&o.Platform, "platform", config.PlatformProxmox, "proxmox, talos, sandbox or aws")
 	flags.StringVar(&o.Subnet, "subnet", "", "the nodes' subnet")
 	flags.StringVar(&o.Gateway, "gateway", "", "its gateway; default: its first address")
 	flags.StringSliceVar(&o.DNS, "dns", nil, "name servers; default: the gateway")

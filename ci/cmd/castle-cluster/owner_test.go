@@ -17,8 +17,8 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/create"
-	"tazlab.net/castle/ci/cluster/description"
 	"tazlab.net/castle/ci/cluster/destroy"
 	"tazlab.net/castle/ci/cluster/forget"
 	"tazlab.net/castle/ci/cluster/hypervisor"
@@ -94,7 +94,7 @@ func (s *shared) repository(who, state string, inBucket bool) *run.Cluster {
 		"tazzo/tazlab-k8s", who+"/k8s",
 		"16:47:76:88:C0:E0:06:99:C6:CF:A4:49:7A:36:12:D7:E8:3C:53:20:62:B6:4B:25:0F:ED:89:08:12:8E:D5:48", s.fingerprint,
 	).Replace(before + "  infisical: none\nstate:\n" + after)
-	if err := os.WriteFile(filepath.Join(folder, description.File), []byte(described), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, config.File), []byte(described), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	key := sopstest.NewKey(t)

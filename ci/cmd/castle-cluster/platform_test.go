@@ -18,7 +18,7 @@ import (
 // TestAClusterOnAWSIsDescribedAndNothingElse calls every verb on one: what only reads the description does so, and all others refuse it in one
 // line, before they have made a folder or asked for a secret.
 func TestAClusterOnAWSIsDescribedAndNothingElse(t *testing.T) {
-	text, err := os.ReadFile("../../cluster/description/testdata/cloud.yaml")
+	text, err := os.ReadFile("../../cluster/config/testdata/cloud.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

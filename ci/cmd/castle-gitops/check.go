@@ -7,8 +7,8 @@ import (
 
 	"tazlab.net/castle/ci/base/findings"
 	"tazlab.net/castle/ci/cmd/cli"
-	"tazlab.net/castle/ci/factory/gitopscheck"
-	"tazlab.net/castle/ci/factory/gitopscheck/dryrun"
+	"tazlab.net/castle/ci/gitops/gitopscheck"
+	"tazlab.net/castle/ci/gitops/gitopscheck/dryrun"
 )
 
 func newCheckCommand() *cobra.Command {

@@ -1,5 +1,5 @@
 // Command castle-gitops is what the module's functions on a GitOps repository run; it works inside castle's containers. This
-// package holds commands and flags only; what they do stands in ci/factory.
+// package holds commands and flags only; what they do stands in ci/gitops.
 package main
 
 import (

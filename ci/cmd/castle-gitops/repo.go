@@ -12,9 +12,9 @@ import (
 	"tazlab.net/castle/ci/base/forward"
 	"tazlab.net/castle/ci/base/git"
 	"tazlab.net/castle/ci/base/redact"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cmd/cli"
-	"tazlab.net/castle/ci/factory/gitopsrepo"
+	"tazlab.net/castle/ci/gitops/gitopsrepo"
 )
 
 // repoFlags are those of the command repo.
@@ -74,7 +74,7 @@ func newRepoCommand() *cobra.Command {
 func (f *repoFlags) run(cmd *cobra.Command) error {
 	files, err := gitopsrepo.Render(f.request)
 	if f.remote.URL != "" {
-		if cluster, unread := description.Load(f.request.Folder); unread == nil {
+		if cluster, unread := config.Load(f.request.Folder); unread == nil {
 			f.remote.Branch = cmp.Or(f.remote.Branch, cluster.GitOps.Branch)
 			err = errors.Join(err, f.remote.Check())
 		}

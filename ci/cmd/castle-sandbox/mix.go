@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/profile"
 )
 
@@ -19,7 +19,7 @@ func newMixCommand() *cobra.Command {
 		Short: "Choose faults at random, and say in JSON what must happen to whoever meets them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cluster, err := description.Load(folder)
+			cluster, err := config.Load(folder)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/talosnodes"
 )
 
@@ -29,7 +29,7 @@ namespaces of its own:
 Who works on the nodes enters these namespaces (nsenter --target PID --net).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			described, err := description.Load(cluster)
+			described, err := config.Load(cluster)
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ import (
 	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/cluster/secrets/sopsfile"
 	"tazlab.net/castle/ci/sandbox/infisical"
@@ -59,11 +59,11 @@ func Execute(folder string, o Options) error {
 	if err := put(folder, proxmox.AuthorityFile, certificate); err != nil {
 		return err
 	}
-	cluster, err := description.Load(folder)
+	cluster, err := config.Load(folder)
 	if err != nil {
 		return errors.Join(err, os.Remove(filepath.Join(folder, proxmox.AuthorityFile)))
 	}
-	if cluster.Platform != description.PlatformSandbox {
+	if cluster.Platform != config.PlatformSandbox {
 		return errors.Join(fmt.Errorf("cluster %s is no sandbox", cluster.Name), os.Remove(filepath.Join(folder, proxmox.AuthorityFile)))
 	}
 	identity, err := age.GenerateX25519Identity()
@@ -103,7 +103,7 @@ func put(folder, name string, data []byte) error {
 }
 
 // values are the world's secrets, and those of them that the SOPS file holds.
-func values(c *description.Cluster) (*world.Seed, map[string]string, error) {
+func values(c *config.Cluster) (*world.Seed, map[string]string, error) {
 	deploy, err := age.GenerateX25519Identity()
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +148,7 @@ func newClient(clear map[string]string, id, secret string, rules ...infisical.Pe
 }
 
 // registry is where the world serves one without TLS, as the machines are told.
-func registry(c *description.Cluster) (netip.AddrPort, error) {
+func registry(c *config.Cluster) (netip.AddrPort, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Talos.RegistryMirrors)) {
 		if at, err := netip.ParseAddrPort(name); err == nil && c.Network.Subnet.Contains(at.Addr()) {
 			return at, nil

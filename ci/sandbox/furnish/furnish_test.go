@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/newcluster"
 	"tazlab.net/castle/ci/cluster/secrets"
 )
@@ -14,7 +14,7 @@ import (
 func newSandbox(t *testing.T, clusters, name string) string {
 	t.Helper()
 	err := newcluster.Execute(clusters, "../../../terragrunt", clusters, "clusters/"+name,
-		newcluster.Options{Name: name, Platform: description.PlatformSandbox, Subnet: "192.168.78.0/24", ControlPlanes: 3, Workers: 2})
+		newcluster.Options{Name: name, Platform: config.PlatformSandbox, Subnet: "192.168.78.0/24", ControlPlanes: 3, Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ func text(t *testing.T, folder, name string) string {
 }
 
 // opened is a sandbox's description, and what its SOPS file holds.
-func opened(t *testing.T, folder string) (*description.Cluster, *secrets.Values) {
+func opened(t *testing.T, folder string) (*config.Cluster, *secrets.Values) {
 	t.Helper()
-	cluster, err := description.Load(folder)
+	cluster, err := config.Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Mix is some faults at once, and what must happen to whoever meets them in a destroy and then a create of a whole cluster.
@@ -23,7 +23,7 @@ type Mix struct {
 // mixable is a fault that can be mixed with others. Its value is chosen at random.
 type mixable struct {
 	name  string
-	value func(*rand.Rand, *description.Cluster) string
+	value func(*rand.Rand, *config.Cluster) string
 	// As in Mix.
 	endsCreate, endsDestroy, anew bool
 }
@@ -55,9 +55,9 @@ var mixables = []mixable{
 	{name: InfisicalApproval, value: fixed("")},
 	{name: FluxNoSecret, value: fixed(""), endsCreate: true},
 	{name: PrivilegeMissing, value: fixed("VM.Clone"), endsCreate: true},
-	{name: StorageFull, value: func(_ *rand.Rand, cluster *description.Cluster) string { return cluster.Proxmox.Storage }, endsCreate: true},
+	{name: StorageFull, value: func(_ *rand.Rand, cluster *config.Cluster) string { return cluster.Proxmox.Storage }, endsCreate: true},
 	{name: ClockSkew, value: fixed("10m"), endsCreate: true},
-	{name: AddressTaken, value: func(random *rand.Rand, cluster *description.Cluster) string {
+	{name: AddressTaken, value: func(random *rand.Rand, cluster *config.Cluster) string {
 		return cluster.Nodes[random.IntN(len(cluster.Nodes))].Address.String()
 	}, endsCreate: true},
 }
@@ -66,33 +66,33 @@ var mixables = []mixable{
 // in the way of every later create until a person removes it.
 var alone = []string{ImageMissing, DiskStays}
 
-func seconds(most int) func(*rand.Rand, *description.Cluster) string {
-	return func(random *rand.Rand, _ *description.Cluster) string { return fmt.Sprintf("%ds", 1+random.IntN(most)) }
+func seconds(most int) func(*rand.Rand, *config.Cluster) string {
+	return func(random *rand.Rand, _ *config.Cluster) string { return fmt.Sprintf("%ds", 1+random.IntN(most)) }
 }
 
-func times(most int) func(*rand.Rand, *description.Cluster) string {
-	return func(random *rand.Rand, _ *description.Cluster) string { return strconv.Itoa(1 + random.IntN(most)) }
+func times(most int) func(*rand.Rand, *config.Cluster) string {
+	return func(random *rand.Rand, _ *config.Cluster) string { return strconv.Itoa(1 + random.IntN(most)) }
 }
 
-func fixed(value string) func(*rand.Rand, *description.Cluster) string {
-	return func(*rand.Rand, *description.Cluster) string { return value }
+func fixed(value string) func(*rand.Rand, *config.Cluster) string {
+	return func(*rand.Rand, *config.Cluster) string { return value }
 }
 
-func ofNodes(random *rand.Rand, cluster *description.Cluster) string {
+func ofNodes(random *rand.Rand, cluster *config.Cluster) string {
 	return vm(random, cluster.Nodes)
 }
 
-func ofControlPlanes(random *rand.Rand, cluster *description.Cluster) string {
+func ofControlPlanes(random *rand.Rand, cluster *config.Cluster) string {
 	return vm(random, cluster.ControlPlanes())
 }
 
-func vm(random *rand.Rand, nodes []description.Node) string {
+func vm(random *rand.Rand, nodes []config.Node) string {
 	return strconv.Itoa(nodes[random.IntN(len(nodes))].VMID)
 }
 
 // NewMix is the mix of a seed for a cluster: two to five faults, of which at most one ends a create, since a second one would never be met.
 // In half of all mixes none does, so that as many are outlasted as not.
-func NewMix(seed uint64, cluster *description.Cluster) Mix {
+func NewMix(seed uint64, cluster *config.Cluster) Mix {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var m Mix
 	wanted, mayEnd := 2+random.IntN(4), random.IntN(2) == 0

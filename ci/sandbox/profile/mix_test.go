@@ -5,13 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 func TestAMixIsThatOfItsSeedAndHasAtMostOneFaultThatEndsARun(t *testing.T) {
 	var ended, anew, destroys int
 	met := map[string]bool{}
-	cluster, err := description.Load("../../../terragrunt/live/sandbox")
+	cluster, err := config.Load("../../../terragrunt/live/sandbox")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/needs"
@@ -151,7 +151,7 @@ func TestTheLayersModuleReachesAStateWithoutChanges(t *testing.T) {
 		slow(profile.Delays{VMClone: 100 * time.Millisecond}, profile.Faults{profile.ProxmoxMoods: "2", profile.StorageLock: "1", profile.PrivilegeMissing: "Datastore.Audit,Sys.Audit,VM.Config.HWType"})(o)
 		o.Privileges = map[string][]string{"/": hypervisor.Privileges()}
 	})
-	tofu := ofModule(t, w, func(*description.Cluster) {})
+	tofu := ofModule(t, w, func(*clusterconfig.Cluster) {})
 	tofu.run(t, 0, "apply", "-input=false", "-auto-approve")
 	if vm, on := w.machines.vm(525); !on || vm.MemoryMiB != 16384 || vm.Disks[0].Bytes != 100*gib {
 		t.Errorf("VM 525 is on: %v, %+v", on, vm)
@@ -171,11 +171,11 @@ func TestTheLayersModuleClonesOnEachHostAndAcrossSharedStorage(t *testing.T) {
 	if err := w.Seed(Guest{Template: true, VM: VM{ID: 901, Name: "talos", Node: "pve2", Disks: []Disk{{Interface: "scsi0", Bytes: 10 * gib}}}}); err != nil {
 		t.Fatal(err)
 	}
-	tofu := ofModule(t, w, func(c *description.Cluster) {
+	tofu := ofModule(t, w, func(c *clusterconfig.Cluster) {
 		c.Proxmox.Storage, c.Proxmox.VLAN = "ceph", 42
 		c.Proxmox.TemplateHost, c.Proxmox.Templates = "pve", map[string]int{"pve2": 901}
 		c.Nodes[3].Host, c.Nodes[4].Host = "pve2", "pve3"
-		c.Nodes[4].Disks = append(c.Nodes[4].Disks, description.Disk{Size: 30, Volume: "data"})
+		c.Nodes[4].Disks = append(c.Nodes[4].Disks, clusterconfig.Disk{Size: 30, Volume: "data"})
 	})
 	tofu.run(t, 0, "apply", "-input=false", "-auto-approve")
 	for id, host := range map[int]string{521: "pve", 524: "pve2", 525: "pve3"} {
@@ -195,11 +195,11 @@ func TestTheLayersModuleClonesOnEachHostAndAcrossSharedStorage(t *testing.T) {
 }
 
 // ofModule is the layer's module for the sandbox's cluster, changed.
-func ofModule(t *testing.T, w *world, change func(*description.Cluster)) tofu {
+func ofModule(t *testing.T, w *world, change func(*clusterconfig.Cluster)) tofu {
 	t.Helper()
 	layers := filepath.Join("..", "..", "..", "terragrunt")
 	tofu := newTofu(t, w, filepath.Join(layers, "modules", "platform-proxmox"))
-	cluster, err := description.Load(filepath.Join(layers, "live", "sandbox"))
+	cluster, err := clusterconfig.Load(filepath.Join(layers, "live", "sandbox"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/infisical"
 )
 
@@ -78,7 +78,7 @@ type places struct {
 	proxmox, infisical, git netip.AddrPort
 }
 
-func placesOf(c *description.Cluster) (places, error) {
+func placesOf(c *config.Cluster) (places, error) {
 	var p places
 	var errs [3]error
 	if c.MakesMachines() {

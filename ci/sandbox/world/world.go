@@ -26,7 +26,7 @@ import (
 	"github.com/siderolabs/crypto/x509"
 
 	"tazlab.net/castle/ci/base/filelock"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/sandbox/infisical"
@@ -68,7 +68,7 @@ func programs(folder string) kube.Binaries {
 // world is what Serve starts, in order, and ends in reverse.
 type world struct {
 	Options
-	cluster *description.Cluster
+	cluster *config.Cluster
 	seed    *Seed
 	places  places
 	ca      *x509.CertificateAuthority // signs the Git server's certificate; as old as the world
@@ -110,7 +110,7 @@ func Serve(ctx context.Context, options Options) (err error) {
 }
 
 func (w *world) open() (err error) {
-	if w.cluster, err = description.Load(w.Cluster); err != nil {
+	if w.cluster, err = config.Load(w.Cluster); err != nil {
 		return err
 	}
 	if w.seed, err = readSeed(w.Cluster); err != nil {
@@ -168,7 +168,7 @@ func (w *world) serveInfisical() error {
 }
 
 // withReaders has each project of a world.yaml that is older than the identities which go into a cluster know those that castle derives then.
-func withReaders(seed infisical.Seed, place description.Infisical) infisical.Seed {
+func withReaders(seed infisical.Seed, place config.Infisical) infisical.Seed {
 	seed.Projects = slices.Clone(seed.Projects)
 	for i, project := range seed.Projects {
 		if len(project.Clients) != 1 {

@@ -15,7 +15,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/test/needs"
 )
 
@@ -85,7 +85,7 @@ func ofModule(t *testing.T, c change) string {
 			t.Fatal(err)
 		}
 	}
-	cluster, err := description.Load("testdata/cloud")
+	cluster, err := config.Load("testdata/cloud")
 	if err != nil {
 		t.Fatal(err)
 	}

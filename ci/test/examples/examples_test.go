@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
-	"tazlab.net/castle/ci/factory/gitopscheck"
+	"tazlab.net/castle/ci/cluster/config"
+	"tazlab.net/castle/ci/gitops/gitopscheck"
 	"tazlab.net/castle/ci/publish/manifest"
 	"tazlab.net/castle/ci/publish/settings"
 )
@@ -77,7 +77,7 @@ func TestEveryClusterIsValidAndTouchesNoOtherOfItsRepository(t *testing.T) {
 	for _, names := range repositories {
 		addresses, ids := map[netip.Addr]string{}, map[int]string{}
 		for _, name := range names {
-			c, err := description.Load(filepath.Dir(name))
+			c, err := config.Load(filepath.Dir(name))
 			if err != nil {
 				t.Errorf("%s:\n%v", name, err)
 				continue

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/outputs"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -232,7 +232,7 @@ func (w *world) pulledAhead() {
 	log := w.toolLog("images")
 	for _, node := range w.cluster.Nodes {
 		images := []string{"quay.io/metallb/speaker"}
-		if node.Role == description.RoleWorker {
+		if node.Role == config.RoleWorker {
 			images = append(images, "ghcr.io/external-secrets/external-secrets", "longhornio/longhorn-manager")
 		}
 		for _, image := range images {

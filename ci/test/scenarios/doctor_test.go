@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/checks"
 	"tazlab.net/castle/ci/cluster/doctor"
+	"tazlab.net/castle/ci/cluster/preflight"
 )
 
 // doctor is what castle says of what the cluster stands on, by group and name.
-func (w *world) doctor() (map[string][]checks.Row, *called) {
+func (w *world) doctor() (map[string][]preflight.Row, *called) {
 	w.t.Helper()
 	c := w.start(w.live, []string{doctor.PushTokenVariable + "=" + w.seed().Git.Token}, "doctor", "--format=json", "--engine=v0.19.10", "--made-for=v0.19.10")
 	c.wait(time.Minute)
@@ -23,7 +23,7 @@ func (w *world) doctor() (map[string][]checks.Row, *called) {
 	if err := json.Unmarshal(c.stdout.Bytes(), &report); err != nil {
 		w.t.Fatalf("%v:\n%s%s", err, c.stdout.String(), c.stderr.String())
 	}
-	rows := map[string][]checks.Row{}
+	rows := map[string][]preflight.Row{}
 	for _, row := range report.Rows {
 		name := row.Group + " " + row.Name
 		rows[name] = append(rows[name], row)
@@ -39,7 +39,7 @@ func (w *world) allIsOK() {
 	w.t.Helper()
 	rows, c := w.doctor()
 	for name, row := range rows {
-		if len(row) != 1 || row[0].Verdict != checks.OK {
+		if len(row) != 1 || row[0].Verdict != preflight.OK {
 			w.t.Errorf("%s: %+v", name, row)
 		}
 	}
@@ -68,10 +68,10 @@ func TestDoctorNamesAllThatIsWrong(t *testing.T) {
 			want := wrong[name]
 			switch {
 			case name == "Proxmox bridge": // its row says to look at the privileges
-				if row.Verdict != checks.NotChecked {
+				if row.Verdict != preflight.NotChecked {
 					t.Errorf("%s: %+v", name, row)
 				}
-			case want == nil && row.Verdict != checks.OK, want != nil && (row.Verdict != checks.Failed || row.Fix == "" || len(found) != len(want) || !strings.Contains(row.Seen, want[i])):
+			case want == nil && row.Verdict != preflight.OK, want != nil && (row.Verdict != preflight.Failed || row.Fix == "" || len(found) != len(want) || !strings.Contains(row.Seen, want[i])):
 				t.Errorf("%s: %+v, want %q", name, row, want)
 			}
 		}
@@ -93,7 +93,7 @@ func TestDoctorNamesAllThatIsWrong(t *testing.T) {
 
 	w.off(syscall.SIGTERM)
 	w.on("clock-skew=-1m")
-	if rows, _ := w.doctor(); rows["network clocks"][0].Verdict != checks.Warning {
+	if rows, _ := w.doctor(); rows["network clocks"][0].Verdict != preflight.Warning {
 		t.Errorf("a minute: %+v", rows["network clocks"])
 	}
 	w.off(syscall.SIGTERM)

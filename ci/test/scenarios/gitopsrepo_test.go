@@ -21,7 +21,7 @@ import (
 
 	"tazlab.net/castle/ci/base/gitserver"
 	"tazlab.net/castle/ci/cluster/flux"
-	"tazlab.net/castle/ci/factory/gitopsrepo"
+	"tazlab.net/castle/ci/gitops/gitopsrepo"
 	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/sopstest"
 )

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster/checks"
+	"tazlab.net/castle/ci/cluster/preflight"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	"tazlab.net/castle/ci/test/tell"
 )
@@ -47,7 +47,7 @@ func TestWhatInfisicalHidesOrHoldsBackIsNamedBeforeAnyMachine(t *testing.T) {
 	w.nothingWasMade()
 	w.castle("secrets-check").failsWith(want...)
 	rows, _ := w.doctor()
-	if found := rows["secrets complete"]; len(found) != 4 || found[0].Verdict != checks.Failed || !strings.Contains(found[0].Fix, "Read Value") {
+	if found := rows["secrets complete"]; len(found) != 4 || found[0].Verdict != preflight.Failed || !strings.Contains(found[0].Fix, "Read Value") {
 		t.Errorf("doctor says %+v", found)
 	}
 
@@ -129,7 +129,7 @@ func TestASandboxOfBeforeTheIdentitiesIsTakenOver(t *testing.T) {
 	w.kubernetes(w.unsealed("kubeconfig")).follows(w.head(), seedTag)
 	w.castle("create").succeeds()
 	rows, _ := w.doctor()
-	if found := rows["secrets identities"]; len(found) != 1 || found[0].Verdict != checks.OK {
+	if found := rows["secrets identities"]; len(found) != 1 || found[0].Verdict != preflight.OK {
 		t.Errorf("doctor says %+v", found)
 	}
 	w.leaksNothing()

@@ -17,7 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/status"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -210,7 +210,7 @@ func (w *world) isWell() {
 }
 
 // unwell lists what is not as it should be.
-func unwell(status status.Status, described *description.Cluster) []string {
+func unwell(status status.Status, described *config.Cluster) []string {
 	var problems []string
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	for _, layer := range status.Layers {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/checks"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
+	"tazlab.net/castle/ci/cluster/preflight"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -37,7 +37,7 @@ func (w *world) rewritten(file, pattern, with string) {
 // ones then, so that there is no storage: the world has no Longhorn.
 func (w *world) becomeMachines() {
 	w.t.Helper()
-	described, seeded := filepath.Join(w.live, description.File), filepath.Join(w.live, "world.yaml")
+	described, seeded := filepath.Join(w.live, config.File), filepath.Join(w.live, "world.yaml")
 	w.rewritten(described, `(?m)^platform: sandbox$`, "platform: talos")
 	w.rewritten(described, `(?m)^proxmox:\n(  .*\n)+vmIDs: .*\n`, "")
 	w.rewritten(described, `vmID: .*\}`, "installDisk: /dev/nvme0n1}")
@@ -48,7 +48,7 @@ func (w *world) becomeMachines() {
 	}
 	w.rewritten(seeded, `(?m)^infisical:$`, machines+"infisical:")
 	var err error
-	if w.cluster, err = description.Load(w.live); err != nil {
+	if w.cluster, err = config.Load(w.live); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -72,7 +72,7 @@ func TestMachinesThatAreThereBecomeAClusterAndAreGivenBack(t *testing.T) {
 			t.Errorf("there is a row %s", name)
 		}
 	}
-	if row := w.rows("network machines"); len(row) != 1 || row[0].Verdict != checks.OK || !strings.Contains(row[0].Seen, "5 machines in maintenance mode") {
+	if row := w.rows("network machines"); len(row) != 1 || row[0].Verdict != preflight.OK || !strings.Contains(row[0].Seen, "5 machines in maintenance mode") {
 		t.Errorf("the machines are %+v", row)
 	}
 	w.castle("create").failsWith("state.backend: local")
@@ -111,21 +111,21 @@ func TestMachinesThatAreThereBecomeAClusterAndAreGivenBack(t *testing.T) {
 	// A node leaves, and comes again.
 	all := w.live
 	line := regexp.MustCompile(`(?m)^  - \{name: sandbox-worker-2, .*\n`)
-	data, err := os.ReadFile(filepath.Join(all, description.File))
+	data, err := os.ReadFile(filepath.Join(all, config.File))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.rewritten(filepath.Join(all, description.File), line.String(), "")
+	w.rewritten(filepath.Join(all, config.File), line.String(), "")
 	w.castle("create").failsWith("cluster.yaml does not list sandbox-worker-2 any more", "remove-node --cluster sandbox --node sandbox-worker-2", "nothing was changed")
 	w.castle("remove-node", "--node=sandbox-worker-2", "--confirm=sandbox-worker-2").succeeds()
-	if w.cluster, err = description.Load(w.live); err != nil {
+	if w.cluster, err = config.Load(w.live); err != nil {
 		t.Fatal(err)
 	}
 	k.hasNodes()
-	if err := os.WriteFile(filepath.Join(all, description.File), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(all, config.File), data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if w.cluster, err = description.Load(w.live); err != nil {
+	if w.cluster, err = config.Load(w.live); err != nil {
 		t.Fatal(err)
 	}
 	if status := w.status().Nodes[4]; status.Talos != "maintenance" {
@@ -135,13 +135,13 @@ func TestMachinesThatAreThereBecomeAClusterAndAreGivenBack(t *testing.T) {
 	k.hasNodes()
 
 	// The machines stay. One that nobody finds is left and named, and the same call goes on when it is no more described.
-	w.rewritten(filepath.Join(all, description.File), `(?m)^talos:$`, "  - {name: sandbox-worker-3, role: worker, address: 192.168.77.216, installDisk: /dev/sda}\ntalos:")
-	if row := w.rows("network machines"); len(row) != 1 || row[0].Verdict != checks.Failed || !strings.Contains(row[0].Seen, "nobody answers at 192.168.77.216, the address of sandbox-worker-3") {
+	w.rewritten(filepath.Join(all, config.File), `(?m)^talos:$`, "  - {name: sandbox-worker-3, role: worker, address: 192.168.77.216, installDisk: /dev/sda}\ntalos:")
+	if row := w.rows("network machines"); len(row) != 1 || row[0].Verdict != preflight.Failed || !strings.Contains(row[0].Seen, "nobody answers at 192.168.77.216, the address of sandbox-worker-3") {
 		t.Errorf("the machines are %+v", row)
 	}
 	w.castle("destroy", "--confirm=sandbox").failsWith("sandbox-worker-3 (192.168.77.216) was left as it is, with the cluster's keys and data if it has any",
 		"to go on where it stopped: dagger call --state local destroy --cluster sandbox")
-	if err := os.WriteFile(filepath.Join(all, description.File), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(all, config.File), data, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	w.castle("destroy", "--confirm=sandbox").succeeds()
@@ -168,7 +168,7 @@ func TestMachinesThatAreThereBecomeAClusterAndAreGivenBack(t *testing.T) {
 }
 
 // rows are those of doctor that have that name.
-func (w *world) rows(name string) []checks.Row {
+func (w *world) rows(name string) []preflight.Row {
 	w.t.Helper()
 	rows, _ := w.doctor()
 	return rows[name]

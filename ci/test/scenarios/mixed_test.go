@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/profile"
 	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
@@ -38,7 +38,7 @@ func TestMixedFaultsAreOutlasted(t *testing.T) {
 }
 
 func TestTheFirstMixMeetsWhatItsStoryIsHeldBy(t *testing.T) {
-	cluster, err := description.Load("../../../terragrunt/live/sandbox")
+	cluster, err := config.Load("../../../terragrunt/live/sandbox")
 	if err != nil {
 		t.Fatal(err)
 	}

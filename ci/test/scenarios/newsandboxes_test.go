@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/newcluster"
 	"tazlab.net/castle/ci/sandbox/furnish"
 	"tazlab.net/castle/ci/test/needs"
@@ -23,7 +23,7 @@ func newSandboxes(t *testing.T, names ...string) []*world {
 	clusters := filepath.Join(layers, "live")
 	var worlds []*world
 	for _, name := range names {
-		options := newcluster.Options{Name: name, Platform: description.PlatformSandbox, Subnet: "192.168.78.0/24", ControlPlanes: 3, Workers: 2}
+		options := newcluster.Options{Name: name, Platform: config.PlatformSandbox, Subnet: "192.168.78.0/24", ControlPlanes: 3, Workers: 2}
 		if err := newcluster.Execute(clusters, layers, clusters, "clusters/"+name, options); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func newSandboxes(t *testing.T, names ...string) []*world {
 			t.Fatal(err)
 		}
 		var err error
-		if w.cluster, err = description.Load(w.live); err != nil {
+		if w.cluster, err = config.Load(w.live); err != nil {
 			t.Fatal(err)
 		}
 		w.disk = w.folder

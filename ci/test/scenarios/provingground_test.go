@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"golang.org/x/sys/unix"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -38,7 +38,7 @@ type world struct {
 	folder  string // what belongs to this test
 	disk    string // the folder of what castle writes
 	live    string // terragrunt/live/sandbox, a copy
-	cluster *description.Cluster
+	cluster *config.Cluster
 	store   *store // nil where the states are in a folder
 	scale   string
 	profile string
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, profile, scale string, changes ...change) *world {
 	w := &world{t: t, kit: tools(t), folder: t.TempDir(), profile: profile, scale: scale, blog: empty.Image}
 	w.live = w.copyLive("terragrunt", changes...)
 	var err error
-	if w.cluster, err = description.Load(w.live); err != nil {
+	if w.cluster, err = config.Load(w.live); err != nil {
 		t.Fatal(err)
 	}
 	w.disk = w.folder

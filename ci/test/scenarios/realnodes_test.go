@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/sandbox/talosnodes"
 )
 
@@ -26,7 +26,7 @@ const realNodes = "CASTLE_TALOS_NODES"
 func containers() []change {
 	return []change{
 		{file: described, from: "  schematic: 613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245\n  extensions: [siderolabs/iscsi-tools, siderolabs/util-linux-tools]\n  kernelModules: [iscsi_tcp, dm_crypt]\n",
-			to: "  schematic: " + description.Schematic(nil) + "\n  extensions: []\n"},
+			to: "  schematic: " + config.Schematic(nil) + "\n  extensions: []\n"},
 		{file: described, from: "  diskEncryption: {ephemeral: nodeID}\n", to: "  diskEncryption: {ephemeral: none}\n"},
 		{file: described, from: longhorn, to: "storage: none\n"},
 	}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
@@ -227,7 +227,7 @@ func TestANodeLeavesThatIsKilledWhileToolsWork(t *testing.T) {
 		}
 	}
 	var err error
-	if w.cluster, err = description.Load(other); err != nil {
+	if w.cluster, err = config.Load(other); err != nil {
 		t.Fatal(err)
 	}
 	w.hasExactlyItsVMs()

@@ -18,9 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
+	"tazlab.net/castle/ci/cluster/secretadmin"
 	"tazlab.net/castle/ci/cluster/secrets"
-	"tazlab.net/castle/ci/cluster/sources"
 	"tazlab.net/castle/ci/test/tell"
 )
 
@@ -31,7 +31,7 @@ const pkiFile = "talos.secrets.sops.yaml"
 // leaveInfisical describes the cluster with all of its secrets in SOPS files, of which the PKI's is not there yet.
 func (w *world) leaveInfisical() {
 	w.t.Helper()
-	file := filepath.Join(w.live, description.File)
+	file := filepath.Join(w.live, config.File)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		w.t.Fatal(err)
@@ -42,7 +42,7 @@ func (w *world) leaveInfisical() {
 		w.t.Fatal(err)
 	}
 	values := w.sopsValues()
-	if w.cluster, err = description.Load(w.live); err != nil {
+	if w.cluster, err = config.Load(w.live); err != nil {
 		w.t.Fatal(err)
 	}
 	maps.DeleteFunc(values, func(name, _ string) bool { return strings.HasPrefix(name, "INFISICAL_") })
@@ -133,7 +133,7 @@ func TestAClusterWithoutInfisical(t *testing.T) {
 
 	// Another age key opens the same, and the old one nothing.
 	next := w.unsealed("secrets-age-key")
-	rotate := w.start(w.live, []string{sources.NewKeyVariable + "=" + string(next)}, "secrets-rotate-age", "--out="+w.live)
+	rotate := w.start(w.live, []string{secretadmin.NewKeyVariable + "=" + string(next)}, "secrets-rotate-age", "--out="+w.live)
 	rotate.wait(time.Minute)
 	rotate.succeeds()
 	w.castle("create").failsWith("wrong age key")

@@ -23,7 +23,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"golang.org/x/sys/unix"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/states"
 	"tazlab.net/castle/ci/cluster/timeline"
@@ -43,7 +43,7 @@ type store struct {
 // keepStatesInS3 describes the cluster with its states in S3, before anything is created. serve makes that store answer.
 func (w *world) keepStatesInS3() {
 	w.t.Helper()
-	file := filepath.Join(w.live, description.File)
+	file := filepath.Join(w.live, config.File)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		w.t.Fatal(err)
@@ -52,7 +52,7 @@ func (w *world) keepStatesInS3() {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.cluster, err = description.Load(w.live); err != nil {
+	if w.cluster, err = config.Load(w.live); err != nil {
 		w.t.Fatal(err)
 	}
 	values := w.sopsValues()
@@ -252,7 +252,7 @@ func TestAKilledRunLocksNobodyOutWhoMayKnowThatItIsDead(t *testing.T) {
 	// To another store, which here is the volume.
 	bucket := "s3://states?endpoint=http://" + storeAddress
 	w.castle("state-migrate", "--from="+bucket, "--confirm=sandbox").failsWith("are in " + bucket + " by its description already")
-	described := filepath.Join(w.live, description.File)
+	described := filepath.Join(w.live, config.File)
 	data, err := os.ReadFile(described)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/timeline"
 	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/tell"
@@ -114,7 +114,7 @@ func (w *world) use(name string, changes ...change) {
 	w.t.Helper()
 	w.live = w.copyLive(name, changes...)
 	var err error
-	if w.cluster, err = description.Load(w.live); err != nil {
+	if w.cluster, err = clusterconfig.Load(w.live); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	sandbox "tazlab.net/castle/ci/sandbox/talosnodes"
 )
@@ -102,7 +102,7 @@ func (k *kubernetesOf) apiServers(t *testing.T) {
 				there[endpoint.Addresses[0]] = true
 			}
 		}
-		return sameAs(there, k.controlPlanes(), func(node description.Node) string { return node.Address.String() })
+		return sameAs(there, k.controlPlanes(), func(node clusterconfig.Node) string { return node.Address.String() })
 	})
 }
 
@@ -115,7 +115,7 @@ func (k *kubernetesOf) registered(t *testing.T) {
 				return fmt.Errorf("%s has a kubelet of %q", node.Name, got)
 			}
 		}
-		return sameAs(there, k.cluster.Nodes, func(node description.Node) string { return node.Name })
+		return sameAs(there, k.cluster.Nodes, func(node clusterconfig.Node) string { return node.Name })
 	})
 }
 
@@ -139,7 +139,7 @@ func (k *kubernetesOf) ready(t *testing.T) {
 				since[node.Name] = fmt.Sprintf("registered after %s, ready after %s", node.CreationTimestamp.Sub(k.began).Round(time.Second), at.Sub(k.began).Round(time.Second))
 			}
 		}
-		return sameAs(there, k.cluster.Nodes, func(node description.Node) string { return node.Name })
+		return sameAs(there, k.cluster.Nodes, func(node clusterconfig.Node) string { return node.Name })
 	})
 	t.Log(since)
 }
@@ -226,7 +226,7 @@ func (k *kubernetesOf) failover(t *testing.T) {
 }
 
 // sameAs compares what is there with what each node stands for.
-func sameAs(there map[string]bool, nodes []description.Node, of func(description.Node) string) error {
+func sameAs(there map[string]bool, nodes []clusterconfig.Node, of func(clusterconfig.Node) string) error {
 	var want []string
 	for _, node := range nodes {
 		want = append(want, of(node))

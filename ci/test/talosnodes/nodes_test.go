@@ -17,47 +17,47 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/status"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // nodes are machines that run Talos, one for each node of a description, simulated or real. A disk that was never used is empty.
 type nodes interface {
-	start(node description.Node) error
-	cut(node description.Node) error                             // its power
-	wipe(node description.Node) error                            // it is off, and its disk empty
-	stop(t *testing.T, node description.Node) (off func() error) // in order, which off waits for
-	holder(t *testing.T) string                                  // of the virtual address; "" where nobody has it
-	port() uint16                                                // of the Talos API
-	options() talos.Options                                      // for times that suit them
+	start(node clusterconfig.Node) error
+	cut(node clusterconfig.Node) error                             // its power
+	wipe(node clusterconfig.Node) error                            // it is off, and its disk empty
+	stop(t *testing.T, node clusterconfig.Node) (off func() error) // in order, which off waits for
+	holder(t *testing.T) string                                    // of the virtual address; "" where nobody has it
+	port() uint16                                                  // of the Talos API
+	options() talos.Options                                        // for times that suit them
 }
 
 // yard is nodes of one cluster, and what a person has for it.
 type yard struct {
 	nodes
-	cluster *description.Cluster
+	cluster *clusterconfig.Cluster
 	bundle  *machineconfig.Bundle
 	lasts   time.Duration // how long anything of these machines may last
 }
 
 // clusterIn describes three control planes and a worker with addresses of a subnet.
-func clusterIn(subnet netip.Prefix) *description.Cluster {
+func clusterIn(subnet netip.Prefix) *clusterconfig.Cluster {
 	address := func(last byte) netip.Addr {
 		bytes := subnet.Masked().Addr().As4()
 		bytes[3] = last
 		return netip.AddrFrom4(bytes)
 	}
-	c := &description.Cluster{
-		Name: "yard", Platform: description.PlatformSandbox, Endpoint: address(210),
-		Network:    description.Network{Subnet: subnet, Gateway: address(1), DNS: []netip.Addr{address(1)}},
-		Talos:      description.Talos{Version: "v1.13.9"},
-		Kubernetes: description.Kubernetes{Version: "v1.36.2", PodSubnet: netip.MustParsePrefix("10.244.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16")},
+	c := &clusterconfig.Cluster{
+		Name: "yard", Platform: clusterconfig.PlatformSandbox, Endpoint: address(210),
+		Network:    clusterconfig.Network{Subnet: subnet, Gateway: address(1), DNS: []netip.Addr{address(1)}},
+		Talos:      clusterconfig.Talos{Version: "v1.13.9"},
+		Kubernetes: clusterconfig.Kubernetes{Version: "v1.36.2", PodSubnet: netip.MustParsePrefix("10.244.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16")},
 	}
 	for i, name := range []string{"yard-cp-1", "yard-cp-2", "yard-cp-3", "yard-worker-1"} {
-		node := description.Node{Name: name, Role: description.RoleControlPlane, Address: address(byte(211 + i)), VMID: 521 + i, Memory: 2048}
+		node := clusterconfig.Node{Name: name, Role: clusterconfig.RoleControlPlane, Address: address(byte(211 + i)), VMID: 521 + i, Memory: 2048}
 		if i == 3 {
-			node.Role = description.RoleWorker
+			node.Role = clusterconfig.RoleWorker
 		}
 		c.Nodes = append(c.Nodes, node)
 	}
@@ -65,10 +65,10 @@ func clusterIn(subnet netip.Prefix) *description.Cluster {
 }
 
 var secrets = sync.OnceValues(func() ([]byte, error) {
-	return machineconfig.NewSecrets(&description.Cluster{Name: "yard", Talos: description.Talos{Version: "v1.13.9"}})
+	return machineconfig.NewSecrets(&clusterconfig.Cluster{Name: "yard", Talos: clusterconfig.Talos{Version: "v1.13.9"}})
 })
 
-func newYard(t *testing.T, on nodes, cluster *description.Cluster, lasts time.Duration) *yard {
+func newYard(t *testing.T, on nodes, cluster *clusterconfig.Cluster, lasts time.Duration) *yard {
 	t.Helper()
 	data, err := secrets()
 	if err != nil {
@@ -148,7 +148,7 @@ func (y *yard) client(t *testing.T, at netip.Addr, options ...client.OptionFunc)
 }
 
 // config is the configuration of a node, as create gives it.
-func (y *yard) config(t *testing.T, node description.Node) []byte {
+func (y *yard) config(t *testing.T, node clusterconfig.Node) []byte {
 	t.Helper()
 	configs, _, err := machineconfig.Configs(y.cluster, y.bundle)
 	if err != nil {

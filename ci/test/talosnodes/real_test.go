@@ -13,7 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 	sandbox "tazlab.net/castle/ci/sandbox/talosnodes"
@@ -31,7 +31,7 @@ type real struct {
 }
 
 // newReal opens a world for real nodes of a cluster; folders is how many there are in the variable.
-func newReal(t *testing.T, cluster *description.Cluster, folders int, components func(made []string) *sandbox.Components) *yard {
+func newReal(t *testing.T, cluster *clusterconfig.Cluster, folders int, components func(made []string) *sandbox.Components) *yard {
 	t.Helper()
 	made := filepath.SplitList(os.Getenv(wanted))
 	if len(made) != folders {
@@ -76,13 +76,13 @@ func (r *real) keepConsoles(t *testing.T) {
 	t.Logf("what the nodes' consoles say is in %s", folder)
 }
 
-func (r *real) start(node description.Node) error { return r.world.Start(node.Name, node.Address) }
-func (r *real) cut(node description.Node) error   { return r.world.PowerCut(node.Name) }
-func (r *real) wipe(node description.Node) error  { return r.world.Wipe(node.Name) }
-func (r *real) port() uint16                      { return 50000 }
-func (r *real) options() talos.Options            { return talos.Options{} }
+func (r *real) start(node clusterconfig.Node) error { return r.world.Start(node.Name, node.Address) }
+func (r *real) cut(node clusterconfig.Node) error   { return r.world.PowerCut(node.Name) }
+func (r *real) wipe(node clusterconfig.Node) error  { return r.world.Wipe(node.Name) }
+func (r *real) port() uint16                        { return 50000 }
+func (r *real) options() talos.Options              { return talos.Options{} }
 
-func (r *real) stop(_ *testing.T, node description.Node) (off func() error) {
+func (r *real) stop(_ *testing.T, node clusterconfig.Node) (off func() error) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.world.Stop(node.Name) }()
 	return func() error { return <-ended }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
@@ -53,11 +53,11 @@ func play(t *testing.T, y *yard) {
 }
 
 // only is the first machine, which is the only one that is on at first.
-func (y *yard) only() description.Node { return y.cluster.Nodes[0] }
+func (y *yard) only() config.Node { return y.cluster.Nodes[0] }
 
-func (y *yard) controlPlanes() []description.Node { return y.cluster.Nodes[:3] }
+func (y *yard) controlPlanes() []config.Node { return y.cluster.Nodes[:3] }
 
-func (y *yard) worker() description.Node { return y.cluster.Nodes[3] }
+func (y *yard) worker() config.Node { return y.cluster.Nodes[3] }
 
 func maintenance(t *testing.T, y *yard) {
 	if err := y.start(y.only()); err != nil {
@@ -295,7 +295,7 @@ func powerCut(t *testing.T, y *yard) {
 	if err != nil || !seen.Complete() {
 		t.Fatalf("%s: %v", seen, err)
 	}
-	lost := y.controlPlanes()[slices.IndexFunc(y.controlPlanes(), func(node description.Node) bool { return node.Name == seen.Leader })]
+	lost := y.controlPlanes()[slices.IndexFunc(y.controlPlanes(), func(node config.Node) bool { return node.Name == seen.Leader })]
 	if err := y.cut(lost); err != nil {
 		t.Fatal(err)
 	}
@@ -315,9 +315,9 @@ func powerCut(t *testing.T, y *yard) {
 }
 
 // held is who has the virtual address, once somebody has it.
-func (y *yard) held(t *testing.T, but string) description.Node {
+func (y *yard) held(t *testing.T, but string) config.Node {
 	t.Helper()
-	var holder description.Node
+	var holder config.Node
 	y.eventually(t, "somebody has the virtual address", func() error {
 		name := y.holder(t)
 		for _, node := range y.controlPlanes() {
@@ -361,7 +361,7 @@ func handover(t *testing.T, y *yard) {
 }
 
 // gone is who leaves.
-func (y *yard) gone() description.Node { return y.controlPlanes()[2] }
+func (y *yard) gone() config.Node { return y.controlPlanes()[2] }
 
 func leave(t *testing.T, y *yard) {
 	began := time.Now()
@@ -433,7 +433,7 @@ func needed(t *testing.T, y *yard) {
 }
 
 // learner is etcd's member of a node while it is one; its etcd has told the others its name where it ran.
-func learner(access *talos.Access, t *testing.T, of description.Node, ran bool) (talos.Member, error) {
+func learner(access *talos.Access, t *testing.T, of config.Node, ran bool) (talos.Member, error) {
 	seen, err := access.EtcdQuorum(t.Context())
 	for _, member := range seen.Members {
 		if member.Node == of.Name && member.Learner && (member.Name != "") == ran {

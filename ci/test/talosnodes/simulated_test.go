@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos"
 	"tazlab.net/castle/ci/sandbox/profile"
 	sandbox "tazlab.net/castle/ci/sandbox/talos"
@@ -57,16 +57,16 @@ func newSimulated(t *testing.T) *yard {
 	return s.yard
 }
 
-func (s *simulated) start(node description.Node) error {
+func (s *simulated) start(node config.Node) error {
 	return s.fleet.PowerOn(sandbox.VM{ID: node.VMID, Name: node.Name, Address: netip.PrefixFrom(node.Address, 24), Gateway: s.cluster.Network.Gateway,
 		Cores: 2, MemoryMiB: node.Memory, MAC: "bc:24:11:00:00:01"})
 }
 
-func (s *simulated) cut(node description.Node) error  { return s.fleet.PowerOff(node.VMID) }
-func (s *simulated) wipe(node description.Node) error { return s.fleet.Removed(node.VMID) }
-func (s *simulated) port() uint16                     { return s.free }
+func (s *simulated) cut(node config.Node) error  { return s.fleet.PowerOff(node.VMID) }
+func (s *simulated) wipe(node config.Node) error { return s.fleet.Removed(node.VMID) }
+func (s *simulated) port() uint16                { return s.free }
 
-func (s *simulated) stop(t *testing.T, node description.Node) (off func() error) {
+func (s *simulated) stop(t *testing.T, node config.Node) (off func() error) {
 	t.Helper()
 	if err := s.person(t, node.Address).Shutdown(call(t)); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 	"tazlab.net/castle/ci/base/copytree"
 	"tazlab.net/castle/ci/base/digest"
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // ChartsFile is the list of charts within the folder terragrunt.
@@ -114,7 +114,7 @@ func Charts(terragrunt string) ([]Chart, error) {
 }
 
 // Later says that no cluster installs the chart yet: create refuses its platform. A download less, of those that every create waits for.
-func (c Chart) Later() bool { return c.Platform == description.PlatformAWS }
+func (c Chart) Later() bool { return c.Platform == config.PlatformAWS }
 
 // Compose puts the chart together as the folder dest, which must not exist, without its repository: from what a tool's
 // build keeps and from this project's own files. It gives ErrRepositoryOnly where that cannot be done, and fails when the

@@ -4,7 +4,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 )
 
@@ -19,7 +19,7 @@ type Backend struct {
 
 // Backends are those of a cluster's layers, by layer. folder is the one for local states. This is their only definition: the
 // units get it by the environment, and what reads a state takes it as well.
-func Backends(cluster *description.Cluster, folder string) map[string]Backend {
+func Backends(cluster *clusterconfig.Cluster, folder string) map[string]Backend {
 	backends := map[string]Backend{}
 	for _, layer := range layers.All {
 		backends[layer.Name] = backend(cluster, folder, layer.Name)
@@ -27,9 +27,9 @@ func Backends(cluster *description.Cluster, folder string) map[string]Backend {
 	return backends
 }
 
-func backend(cluster *description.Cluster, folder, layer string) Backend {
-	if cluster.State.Backend != description.StateS3 {
-		return Backend{Name: description.StateLocal, Config: map[string]any{"path": filepath.Join(folder, layer, file)}}
+func backend(cluster *clusterconfig.Cluster, folder, layer string) Backend {
+	if cluster.State.Backend != clusterconfig.StateS3 {
+		return Backend{Name: clusterconfig.StateLocal, Config: map[string]any{"path": filepath.Join(folder, layer, file)}}
 	}
 	s3 := cluster.State.S3
 	// The keys come by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
@@ -48,5 +48,5 @@ func backend(cluster *description.Cluster, folder, layer string) Backend {
 			config[check] = true
 		}
 	}
-	return Backend{Name: description.StateS3, Config: config}
+	return Backend{Name: clusterconfig.StateS3, Config: config}
 }

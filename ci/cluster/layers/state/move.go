@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 )
 
@@ -59,7 +59,7 @@ func (s Store) Decrypts(ctx context.Context, list []Kept) error {
 	}
 	defer os.RemoveAll(folder)
 	local := *s.Cluster
-	local.State = description.State{Backend: description.StateLocal}
+	local.State = config.State{Backend: config.StateLocal}
 	probe := Store{Cluster: &local, Folder: folder, Tofu: s.Tofu, Environment: s.Environment}
 	for _, kept := range list {
 		if err := folderVault(folder).put(ctx, nameOf(kept.Layer), kept.Data, ""); err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state/objects"
 )
@@ -53,13 +53,13 @@ type Origin struct {
 func (o Origin) String() string { return fmt.Sprintf("%s (%s)", o.GitOps, o.Folder) }
 
 // OriginOf is where a description comes from. A URL in it has no credentials: the description refuses them.
-func OriginOf(cluster *description.Cluster, folder string) Origin {
+func OriginOf(cluster *config.Cluster, folder string) Origin {
 	return Origin{GitOps: cluster.GitOps.URL + " " + cluster.GitOps.Path, Folder: folder}
 }
 
 // IdentityOf is a cluster's identity. key is that of its states and pki the id in its machine secrets; each may be
 // empty.
-func IdentityOf(cluster *description.Cluster, folder, key, pki string) Identity {
+func IdentityOf(cluster *config.Cluster, folder, key, pki string) Identity {
 	return Identity{Cluster: cluster.Name, ID: fingerprint("castle: cluster by the key of its states", key),
 		PKI: fingerprint("castle: cluster by its PKI", pki), Origin: OriginOf(cluster, folder), key: key}
 }

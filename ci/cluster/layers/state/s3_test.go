@@ -13,7 +13,7 @@ import (
 
 	"github.com/hashicorp/terraform-exec/tfexec"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/secrets"
 	"tazlab.net/castle/ci/test/needs"
@@ -117,10 +117,10 @@ func unit(t *testing.T, s Store, layer string, resources map[string]any) *tfexec
 }
 
 // described is the sandbox with its states elsewhere.
-func described(t *testing.T, states string) *description.Cluster {
+func described(t *testing.T, states string) *config.Cluster {
 	t.Helper()
 	const sandbox = "../../../../terragrunt/live/sandbox"
-	text, err := os.ReadFile(filepath.Join(sandbox, description.File))
+	text, err := os.ReadFile(filepath.Join(sandbox, config.File))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,10 +129,10 @@ func described(t *testing.T, states string) *description.Cluster {
 		t.Fatal("the description says nothing about the state")
 	}
 	folder := filepath.Join(t.TempDir(), "sandbox")
-	if err := errors.Join(os.CopyFS(folder, os.DirFS(sandbox)), os.WriteFile(filepath.Join(folder, description.File), []byte(before+"\nstate: "+states+"\n"), 0o600)); err != nil {
+	if err := errors.Join(os.CopyFS(folder, os.DirFS(sandbox)), os.WriteFile(filepath.Join(folder, config.File), []byte(before+"\nstate: "+states+"\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := description.Load(folder)
+	cluster, err := config.Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

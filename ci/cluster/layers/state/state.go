@@ -17,14 +17,14 @@ import (
 
 	"github.com/hashicorp/terraform-exec/tfexec"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers"
 	"tazlab.net/castle/ci/cluster/layers/state/objects"
 )
 
 // Store holds a cluster's states.
 type Store struct {
-	Cluster     *description.Cluster
+	Cluster     *config.Cluster
 	Folder      string          // for local states
 	Tofu        string          // OpenTofu's name or path
 	Environment []string        // OpenTofu's, with what decrypts the states and opens the store
@@ -76,7 +76,7 @@ func (s Store) tofu(ctx context.Context, folder string) (*tfexec.Terraform, erro
 	if err := tofu.SetEnv(forTerraformExec(s.Environment)); err != nil {
 		return nil, err
 	}
-	if s.Cluster.State.Backend != description.StateLocal {
+	if s.Cluster.State.Backend != config.StateLocal {
 		if err := tofu.Init(ctx); err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (s Store) tofu(ctx context.Context, folder string) (*tfexec.Terraform, erro
 // the backend. It is "" where a local state is not there.
 func (s Store) open(layer string) (folder string, done func(), err error) {
 	backend := backend(s.Cluster, s.Folder, layer)
-	if backend.Name == description.StateLocal {
+	if backend.Name == config.StateLocal {
 		folder := filepath.Join(s.Folder, layer)
 		if _, err := os.Stat(filepath.Join(folder, file)); errors.Is(err, fs.ErrNotExist) {
 			return "", nil, nil
@@ -173,7 +173,7 @@ const (
 const resourceName = "node"
 
 // MachineType is what a cluster's machines are in the state.
-func MachineType(c *description.Cluster) string {
+func MachineType(c *config.Cluster) string {
 	if c.MakesMachines() {
 		return VMType
 	}
@@ -266,10 +266,10 @@ func (c *contents) vms() (VMs, error) {
 			if err := json.Unmarshal(instance.Attributes, &attributes); err != nil || attributes.ID == 0 {
 				return nil, fmt.Errorf("the state of layer %s does not say which VM %v is: %w", layers.Platform, instance.Key, cmp.Or(err, errors.New("no vm_id")))
 			}
-			vm := VM{ID: attributes.ID, Host: attributes.Host, Role: description.RoleWorker, Address: attributes.address(),
+			vm := VM{ID: attributes.ID, Host: attributes.Host, Role: config.RoleWorker, Address: attributes.address(),
 				Tainted: instance.Status == "tainted", TakesUnreferenced: attributes.Unreferenced}
-			if slices.Contains(attributes.Tags, description.RoleControlPlane) {
-				vm.Role = description.RoleControlPlane
+			if slices.Contains(attributes.Tags, config.RoleControlPlane) {
+				vm.Role = config.RoleControlPlane
 			}
 			vms[fmt.Sprint(instance.Key)] = vm
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/layers/state/objects"
 )
 
@@ -103,8 +103,8 @@ func (v folderVault) list(_ context.Context, folder string) ([]string, error) {
 }
 
 // Bucket is the store of a cluster whose states are in S3, nil for any other.
-func Bucket(cluster *description.Cluster, accessKey, secretKey string) *objects.Bucket {
-	if cluster.State.Backend != description.StateS3 {
+func Bucket(cluster *config.Cluster, accessKey, secretKey string) *objects.Bucket {
+	if cluster.State.Backend != config.StateS3 {
 		return nil
 	}
 	s3 := cluster.State.S3

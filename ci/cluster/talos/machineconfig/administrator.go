@@ -8,7 +8,7 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Kube is what a client of the Kubernetes API needs. All but Host is PEM; Key is secret.
@@ -21,7 +21,7 @@ type Kube struct {
 
 // AdminKube signs an administrator's client certificate with the bundle's certificate authority, without asking the
 // cluster, which need not exist yet. Nothing is written to a disk.
-func AdminKube(c *description.Cluster, bundle *Bundle, ttl time.Duration) (Kube, error) {
+func AdminKube(c *config.Cluster, bundle *Bundle, ttl time.Duration) (Kube, error) {
 	authority, err := x509.NewCertificateAuthorityFromCertificateAndKey(bundle.Certs.K8s)
 	if err != nil {
 		return Kube{}, fmt.Errorf("certificate authority of kubernetes in the machine secrets: %w", err)

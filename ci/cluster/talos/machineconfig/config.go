@@ -25,7 +25,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 )
 
 // ofNode begins the error of one node's configuration.
@@ -46,7 +46,7 @@ const (
 // Configs makes the machine configuration of every node, by the node's name, and a talosconfig for a person, with all
 // control planes as endpoints and a client certificate of one year. The same description and bundle give the same machine
 // configurations, byte for byte. All mistakes are in the error at once.
-func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Provider, *clientconfig.Config, error) {
+func Configs(c *clusterconfig.Cluster, bundle *Bundle) (map[string]talosconfig.Provider, *clientconfig.Config, error) {
 	configs, input, err := machineConfigs(c, bundle)
 	if err != nil {
 		return nil, nil, err
@@ -58,7 +58,7 @@ func Configs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Pro
 	return configs, client, nil
 }
 
-func machineConfigs(c *description.Cluster, bundle *Bundle) (map[string]talosconfig.Provider, *generate.Input, error) {
+func machineConfigs(c *clusterconfig.Cluster, bundle *Bundle) (map[string]talosconfig.Provider, *generate.Input, error) {
 	contract, err := contract(c)
 	if err != nil {
 		return nil, nil, err
@@ -68,7 +68,7 @@ func machineConfigs(c *description.Cluster, bundle *Bundle) (map[string]taloscon
 	}
 	vip := c.Endpoint.String()
 	var cni []generate.Option // flannel
-	if c.Kubernetes.CNI == description.CNINone {
+	if c.Kubernetes.CNI == clusterconfig.CNINone {
 		cni = append(cni, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))
 	}
 	input, err := generate.NewInput(c.Name, endpoint(c), strings.TrimPrefix(c.Kubernetes.Version, "v"), append(cni,
@@ -105,7 +105,7 @@ func machineConfigs(c *description.Cluster, bundle *Bundle) (map[string]taloscon
 
 // InstallerImage is the image factory's installer for virtual machines with a cloud-init drive, holding the extensions of
 // the cluster's schematic.
-func InstallerImage(c *description.Cluster) string {
+func InstallerImage(c *clusterconfig.Cluster) string {
 	platform := "nocloud"
 	if !c.MakesMachines() {
 		platform = "metal"
@@ -113,9 +113,9 @@ func InstallerImage(c *description.Cluster) string {
 	return "factory.talos.dev/" + platform + "-installer/" + c.Talos.Schematic + ":" + c.Talos.Version
 }
 
-func machineConfig(c *description.Cluster, node description.Node, input *generate.Input) (talosconfig.Provider, error) {
+func machineConfig(c *clusterconfig.Cluster, node clusterconfig.Node, input *generate.Input) (talosconfig.Provider, error) {
 	kind := machinetype.TypeWorker
-	if node.Role == description.RoleControlPlane {
+	if node.Role == clusterconfig.RoleControlPlane {
 		kind = machinetype.TypeControlPlane
 	}
 	generated, err := input.Config(kind)
@@ -147,7 +147,7 @@ func machineConfig(c *description.Cluster, node description.Node, input *generat
 }
 
 // own sets what the generator has no option for.
-func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
+func own(c *clusterconfig.Cluster, node clusterconfig.Node, v1 *v1alpha1.Config) {
 	switch {
 	case node.InstallDisk != "":
 		v1.MachineConfig.MachineInstall.InstallDisk = node.InstallDisk
@@ -160,8 +160,8 @@ func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
 	if v1.ClusterConfig.EtcdConfig != nil {
 		v1.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = subnets
 	}
-	folders := []string{description.LonghornFolder} // without storage, too, which a cluster can get later
-	if path := c.Storage.DataPath; path != "" && path != description.LonghornFolder {
+	folders := []string{clusterconfig.LonghornFolder} // without storage, too, which a cluster can get later
+	if path := c.Storage.DataPath; path != "" && path != clusterconfig.LonghornFolder {
 		folders = append(folders, path)
 	}
 	for _, folder := range folders {
@@ -169,7 +169,7 @@ func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
 			Destination: folder, Source: folder, Type: "bind", Options: []string{"bind", "rshared", "rw"},
 		})
 	}
-	if node.Role == description.RoleControlPlane {
+	if node.Role == clusterconfig.RoleControlPlane {
 		for _, manifest := range c.Kubernetes.CNIManifests {
 			v1.ClusterConfig.ClusterInlineManifests = append(v1.ClusterConfig.ClusterInlineManifests,
 				v1alpha1.ClusterInlineManifest{InlineManifestName: manifest.Name, InlineManifestContents: manifest.Text()})
@@ -189,7 +189,7 @@ func own(c *description.Cluster, node description.Node, v1 *v1alpha1.Config) {
 }
 
 // ownDocuments are the settings that have a document of their own.
-func ownDocuments(c *description.Cluster, node description.Node) ([]config.Document, error) {
+func ownDocuments(c *clusterconfig.Cluster, node clusterconfig.Node) ([]config.Document, error) {
 	hostname := network.NewHostnameConfigV1Alpha1()
 	hostname.ConfigHostname = node.Name
 	off := nethelpers.AutoHostnameKindOff
@@ -212,7 +212,7 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 	}
 	documents := []config.Document{hostname, alias, card, resolver}
 
-	if node.Role == description.RoleControlPlane {
+	if node.Role == clusterconfig.RoleControlPlane {
 		vip := network.NewLayer2VIPConfigV1Alpha1(c.Endpoint.String())
 		vip.LinkName = link
 		documents = append(documents, vip)
@@ -226,7 +226,7 @@ func ownDocuments(c *description.Cluster, node description.Node) ([]config.Docum
 }
 
 // cardRule tells the network card that has the node's address from the machine's others.
-func cardRule(c *description.Cluster, node description.Node) string {
+func cardRule(c *clusterconfig.Cluster, node clusterconfig.Node) string {
 	switch {
 	case node.MAC != "":
 		return fmt.Sprintf(`mac(link.hardware_addr) == %q`, strings.ToLower(node.MAC))
@@ -237,7 +237,7 @@ func cardRule(c *description.Cluster, node description.Node) string {
 }
 
 // supported tells whether the two versions go together.
-func supported(c *description.Cluster) error {
+func supported(c *clusterconfig.Cluster) error {
 	host, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: c.Talos.Version})
 	if err != nil {
 		return fmt.Errorf("talos version %q: write it as v1.13.9", c.Talos.Version)
@@ -259,21 +259,21 @@ func (virtualMachine) String() string        { return "cloud" }
 func (virtualMachine) RequiresInstall() bool { return true }
 func (virtualMachine) InContainer() bool     { return false }
 
-func endpoint(c *description.Cluster) string {
+func endpoint(c *clusterconfig.Cluster) string {
 	return "https://" + netip.AddrPortFrom(c.Endpoint, kubernetesPort).String()
 }
 
-func controlPlanes(c *description.Cluster) []description.Node {
-	var nodes []description.Node
+func controlPlanes(c *clusterconfig.Cluster) []clusterconfig.Node {
+	var nodes []clusterconfig.Node
 	for _, node := range c.Nodes {
-		if node.Role == description.RoleControlPlane {
+		if node.Role == clusterconfig.RoleControlPlane {
 			nodes = append(nodes, node)
 		}
 	}
 	return nodes
 }
 
-func addresses(nodes []description.Node) []string {
+func addresses(nodes []clusterconfig.Node) []string {
 	var texts []string
 	for _, node := range nodes {
 		texts = append(texts, node.Address.String())

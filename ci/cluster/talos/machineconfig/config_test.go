@@ -9,19 +9,19 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // commonSecrets serve all tests: making an RSA key takes a second.
 var commonSecrets = sync.OnceValues(func() ([]byte, error) {
-	return machineconfig.NewSecrets(&description.Cluster{Name: "sandbox", Talos: description.Talos{Version: "v1.13.9"}})
+	return machineconfig.NewSecrets(&clusterconfig.Cluster{Name: "sandbox", Talos: clusterconfig.Talos{Version: "v1.13.9"}})
 })
 
 // described is a description that ships with the program.
-func described(t *testing.T, name string) (*description.Cluster, *machineconfig.Bundle) {
+func described(t *testing.T, name string) (*clusterconfig.Cluster, *machineconfig.Bundle) {
 	t.Helper()
-	c, err := description.Load("../../../../terragrunt/live/" + name)
+	c, err := clusterconfig.Load("../../../../terragrunt/live/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestTheMachineConfigurationSaysWhatTheDescriptionSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, node := range c.Nodes {
-		control := node.Role == description.RoleControlPlane
+		control := node.Role == clusterconfig.RoleControlPlane
 		data, err := configs[node.Name].Bytes()
 		if err != nil {
 			t.Fatal(err)
@@ -137,9 +137,9 @@ func TestControlPlanesTakePodsWhereThereIsNoWorker(t *testing.T) {
 // Proxmox's disks are found by their places, whichever letters the kernel gives them, and what is kept on them is as secret as EPHEMERAL.
 func TestFurtherDisksAreVolumes(t *testing.T) {
 	c, bundle := described(t, "blue")
-	c.Nodes[3].Disks = []description.Disk{{Size: 40}, {Size: 10}, {Size: 200, Volume: "longhorn"}}
+	c.Nodes[3].Disks = []clusterconfig.Disk{{Size: 40}, {Size: 10}, {Size: 200, Volume: "longhorn"}}
 	c.Storage.DataPath = "/var/mnt/longhorn"
-	for _, encryption := range []string{description.EncryptionNodeID, description.EncryptionNone} {
+	for _, encryption := range []string{clusterconfig.EncryptionNodeID, clusterconfig.EncryptionNone} {
 		c.Talos.DiskEncryption.Ephemeral = encryption
 		configs, _, err := machineconfig.Configs(c, bundle)
 		if err != nil {
@@ -166,7 +166,7 @@ func TestFurtherDisksAreVolumes(t *testing.T) {
 		if rule, _ := volumes[0].Provisioning().DiskSelector().Get(); rule.String() != `"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi2" in disk.symlinks` {
 			t.Errorf("the disk is chosen by %s", rule)
 		}
-		if encrypted := volumes[0].Encryption() != nil; encrypted != (encryption == description.EncryptionNodeID) {
+		if encrypted := volumes[0].Encryption() != nil; encrypted != (encryption == clusterconfig.EncryptionNodeID) {
 			t.Errorf("with %s, the volume is encrypted: %t", encryption, encrypted)
 		}
 		if mount := config.Machine().Kubelet().ExtraMounts(); len(mount) != 2 || mount[0].Destination != "/var/lib/longhorn" || mount[1].Destination != "/var/mnt/longhorn" {
@@ -180,7 +180,7 @@ func TestAnotherCNIComesWithTheControlPlanes(t *testing.T) {
 	if err := json.Unmarshal([]byte(`[{"name": "cilium.yaml", "text": "kind: DaemonSet\n"}]`), &c.Kubernetes.CNIManifests); err != nil {
 		t.Fatal(err)
 	}
-	c.Kubernetes.CNI = description.CNINone
+	c.Kubernetes.CNI = clusterconfig.CNINone
 	configs, _, err := machineconfig.Configs(c, bundle)
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestBrokenSecretsAreRefusedWithoutAValue(t *testing.T) {
 // What was there before castle is told by its disk and its network card, and is installed from an image for no cloud.
 func TestMachinesThatAreThereAreInstalledToTheirOwnDisk(t *testing.T) {
 	c, bundle := described(t, "blue")
-	c.Platform = description.PlatformTalos
+	c.Platform = clusterconfig.PlatformTalos
 	for i := range c.Nodes {
 		c.Nodes[i].Disks, c.Nodes[i].InstallDisk = nil, "/dev/nvme0n1"
 	}

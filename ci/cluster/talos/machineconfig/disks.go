@@ -10,7 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	blockres "github.com/siderolabs/talos/pkg/machinery/resources/block"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 )
 
 // leastVolume is what a volume of a further disk takes at least; it grows to the whole disk.
@@ -23,7 +23,7 @@ func disk(at int) string {
 }
 
 // volumes are the settings of the node's disks: EPHEMERAL's encryption, and the volumes of further disks, encrypted like it.
-func volumes(c *description.Cluster, node description.Node) ([]config.Document, error) {
+func volumes(c *clusterconfig.Cluster, node clusterconfig.Node) ([]config.Document, error) {
 	encryption, err := encryption(c)
 	if err != nil {
 		return nil, err
@@ -56,16 +56,16 @@ func volumes(c *description.Cluster, node description.Node) ([]config.Document, 
 }
 
 // encryption is that of what is not Talos's own on the disks; the zero value where the description wants none.
-func encryption(c *description.Cluster) (block.EncryptionSpec, error) {
+func encryption(c *clusterconfig.Cluster) (block.EncryptionSpec, error) {
 	switch c.Talos.DiskEncryption.Ephemeral {
-	case description.EncryptionNodeID, "":
+	case clusterconfig.EncryptionNodeID, "":
 		return block.EncryptionSpec{
 			EncryptionProvider: blockres.EncryptionProviderLUKS2,
 			EncryptionKeys:     []block.EncryptionKey{{KeySlot: 0, KeyNodeID: &block.EncryptionKeyNodeID{}}},
 		}, nil
-	case description.EncryptionNone:
+	case clusterconfig.EncryptionNone:
 		return block.EncryptionSpec{}, nil
 	default:
-		return block.EncryptionSpec{}, fmt.Errorf("disk encryption %q: there are %q and %q", c.Talos.DiskEncryption.Ephemeral, description.EncryptionNodeID, description.EncryptionNone)
+		return block.EncryptionSpec{}, fmt.Errorf("disk encryption %q: there are %q and %q", c.Talos.DiskEncryption.Ephemeral, clusterconfig.EncryptionNodeID, clusterconfig.EncryptionNone)
 	}
 }

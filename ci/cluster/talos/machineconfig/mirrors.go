@@ -11,11 +11,11 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 )
 
 // mirrors are a document for each registry that has any.
-func mirrors(c *description.Cluster) ([]config.Document, error) {
+func mirrors(c *clusterconfig.Cluster) ([]config.Document, error) {
 	var documents []config.Document
 	for _, registry := range slices.Sorted(maps.Keys(c.Talos.RegistryMirrors)) {
 		document := cri.NewRegistryMirrorConfigV1Alpha1(registry)

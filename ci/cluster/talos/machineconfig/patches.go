@@ -13,11 +13,11 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // withPatches applies the description's patches to a node's configuration, one after the other, and says which of them Talos would not take.
-func withPatches(c *description.Cluster, node description.Node, provider talosconfig.Provider) (talosconfig.Provider, error) {
+func withPatches(c *config.Cluster, node config.Node, provider talosconfig.Provider) (talosconfig.Provider, error) {
 	for _, one := range c.PatchesOf(node) {
 		wrong := func(err error) error { return fmt.Errorf("%s: %s: %w", one.Place(1), one.Name, oneLine(err)) }
 		patch, err := configpatcher.LoadPatch([]byte(one.Text()))
@@ -54,7 +54,7 @@ func oneLine(err error) error {
 
 // Check says what Talos would not take of the description's patches, before there are any secrets: a line for each, which is said once where
 // several nodes have the same patch.
-func Check(c *description.Cluster) error {
+func Check(c *config.Cluster) error {
 	has := false
 	for _, node := range c.Nodes {
 		has = has || len(c.PatchesOf(node)) > 0

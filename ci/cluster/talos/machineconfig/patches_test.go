@@ -8,12 +8,12 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 
-	"tazlab.net/castle/ci/cluster/description"
+	clusterconfig "tazlab.net/castle/ci/cluster/config"
 	"tazlab.net/castle/ci/cluster/talos/machineconfig"
 )
 
 // withPatches is blue's description with patches: below talos, at a worker, and in a file.
-func withPatches(t *testing.T, talos, worker, file string) *description.Cluster {
+func withPatches(t *testing.T, talos, worker, file string) *clusterconfig.Cluster {
 	t.Helper()
 	data, err := os.ReadFile("../../../../terragrunt/live/blue/cluster.yaml")
 	if err != nil {
@@ -30,7 +30,7 @@ func withPatches(t *testing.T, talos, worker, file string) *description.Cluster 
 			t.Fatal(err)
 		}
 	}
-	c, err := description.Load(folder)
+	c, err := clusterconfig.Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func withPatches(t *testing.T, talos, worker, file string) *description.Cluster 
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := description.Handed(handed)
+	again, err := clusterconfig.Handed(handed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"go.yaml.in/yaml/v4"
 
-	"tazlab.net/castle/ci/cluster/description"
+	"tazlab.net/castle/ci/cluster/config"
 )
 
 // Bundle is all secrets that machine configurations are made from: the certificate authorities of Talos, Kubernetes and
@@ -21,7 +21,7 @@ const ClockSkew = time.Hour
 
 // NewSecrets makes the secrets of a new cluster, as YAML that ParseSecrets reads. Two calls give different secrets: keep
 // the first.
-func NewSecrets(c *description.Cluster) ([]byte, error) {
+func NewSecrets(c *config.Cluster) ([]byte, error) {
 	contract, err := contract(c)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func ParseSecrets(data []byte) (*Bundle, error) {
 func backdated() secrets.Clock { return secrets.NewFixedClock(time.Now().Add(-ClockSkew)) }
 
 // contract is the generation of configuration documents that the cluster's version of Talos reads.
-func contract(c *description.Cluster) (*talosconfig.VersionContract, error) {
+func contract(c *config.Cluster) (*talosconfig.VersionContract, error) {
 	contract, err := talosconfig.ParseContractFromVersion(c.Talos.Version)
 	if err != nil {
 		return nil, fmt.Errorf("talos version %q: write it as v1.13.9", c.Talos.Version)

@@ -10,7 +10,7 @@ const (
 	hypervisor = "cluster/hypervisor"
 	teardown   = "cluster/teardown"
 
-	gitopscheck = "factory/gitopscheck"
+	gitopscheck = "gitops/gitopscheck"
 )
 
 // whole is a cluster's life through six faults, which belong to several stories.
@@ -66,7 +66,7 @@ var clusters = []Story{
 		in(scenarios, "TestRefusedGitCredentialsEndTheHandOverInFluxsWords"), in(layers, "TestFluxGoesBeforeTheEngine"),
 		in("cluster/run", "TestAWaitEndsWhenTheLayerFailsThatItWaitsFor"))},
 	{"cidr-nonsense", "refused before anything runs: all mistakes, a line each with the fix", also(
-		in(scenarios, "TestAnInvalidDescriptionStartsNothing"), in("cluster/description", "TestEveryMistakeIsNamedWithItsLineAndItsFix"),
+		in(scenarios, "TestAnInvalidDescriptionStartsNothing"), in("cluster/config", "TestEveryMistakeIsNamedWithItsLineAndItsFix"),
 		in(e2e, "TestAnInvalidDescriptionRunsNothing"))},
 	{"two-clusters", "what new-cluster describes has no address, id, name or secret of another; both come up, and one goes alone", also(
 		in(scenarios, "TestNewSandboxes"), in("cluster/newcluster", "TestClustersOfARepositoryNeverTouch"), in("sandbox/furnish", "TestNoTwoSandboxesShareASecret"))},
@@ -131,7 +131,7 @@ var clusters = []Story{
 	{"one-machine", "one machine is a cluster: its restart says what is away meanwhile; storage goes by its owner's word alone", also(
 		in(scenarios, "TestOneMachineIsAClusterWithoutStorage"), in("cluster/restart", "TestWhatIsAwayWithANodeIsKnown"))},
 	{"two-hosts", "each machine is cloned from its own host's template; what would lose a disk is refused", also(
-		in(scenarios, "TestMachinesStandOnTwoHostsWithDisksAndAVLAN"), in("cluster/description", "TestEachNodeIsClonedFromATemplateOfItsHostOrTheOneForAll"))},
+		in(scenarios, "TestMachinesStandOnTwoHostsWithDisksAndAVLAN"), in("cluster/config", "TestEachNodeIsClonedFromATemplateOfItsHostOrTheOneForAll"))},
 	{"own-network", "another CNI comes with the machines, before any pod that needs it, and the nodes are Ready when it is", also(
 		in(scenarios, "TestAnotherCNIComesWithTheMachines"), in("cluster/talos/machineconfig", "TestAnotherCNIComesWithTheControlPlanes"))},
 	{"renamed-node", "what would remove or replace a machine is listed, and refused until it is typed by name", also(
@@ -144,20 +144,20 @@ var clusters = []Story{
 		in(scenarios, "TestWipe"), in(hypervisor, "TestAWipeTakesWhatHasTheClustersIDAndItsTag", "TestAVMIsRemovedAsItWasListed"))},
 	{"role-as-name", "a VM is the cluster's by the tag castle-NAME alone, whatever a cluster is called; VMs that an earlier castle tagged with bare words are tagged anew in place, and neither restarted nor replaced", also(
 		in(scenarios, "TestVMsThatAnEarlierCastleTaggedAreTaggedAnewInPlace"), in(hypervisor, "TestAVMIsTheClustersByIDNameAndTagTogether", "TestAWipeTakesWhatHasTheClustersIDAndItsTag"),
-		in("cluster/description", "TestTheTagsOfAVMSayWhoseItIs", "TestANameThatIsATagOfOtherClustersVMsIsReserved"))},
+		in("cluster/config", "TestTheTagsOfAVMSayWhoseItIs", "TestANameThatIsATagOfOtherClustersVMsIsReserved"))},
 	{"old-note", "what one machine had begun and another one finished is taken into the state; a note of begun VMs removes nothing that has the cluster's tag, runs, or does not fit the states", also(
 		in(scenarios, "TestAnOldNoteTakesNoVMAway"), in(hypervisor, "TestAnOldNoteRemovesNothingButAClone"),
 		in("cluster/layers/state", "TestTheNoteOfUnfinishedVMsIsKeptWithTheStates", "TestANoteThatDoesNotFitTheStatesSaysNothing", "TestANoteOfThisMachineAloneSaysNothingOfStatesInS3"))},
 	{"disk-stays", "disks that a storage did not let go of when their VM was removed are named with what removes them, also before the next VM of that id; those of other VMs are not, and no removal takes a disk that the VM's configuration does not name", also(
 		in(scenarios, "TestDisksThatStayBehindAreNamed", "TestAWipeNamesDisksThatStayBehind", "TestAWorkerLeaves"),
 		in(hypervisor, "TestDisksThatStayBehindAreNamedWithTheirCureAndNobodyElsesAre", "TestADiskThatNoConfigurationOfTheClustersNamesStays", "TestAVMIsRemovedAsItWasListed", "TestATokenThatSeesNoDisksDoesNotSayThatTheyAreGone"),
-		in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
+		in("cluster/preflight", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
 	{"destroy-hangs", "a cluster that is dead in part, or whose API is silent, is removed all the same within a deadline; what went with its machines is listed", also(
 		in(scenarios, "TestDestroyOfAClusterThatIsHalfDeadAndOfOneThatIsSilent"), in(teardown, "TestWhatHoldsIsNamedOnceNothingGoesAnyMore"))},
 	{"flux-fights-destroy", "Flux goes first and is waited for, then load balancers and volumes; nothing is stuck", also(
 		in(scenarios, whole), in(teardown, "TestWhatHoldsIsNamedOnceNothingGoesAnyMore", "TestWhatOutlivesTheClusterIsRemoved"))},
 	{"doctor", "what is wrong is told at once, each with its fix, and `create` does not begin with it", also(
-		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in("cluster/checks", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
+		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in("cluster/preflight", "TestWhatIsWrongIsToldOnceAndWithItsFix"))},
 	{"proxmox-privileges", "the documented role is enough; a privilege that is missing is named with its path, before anything is made or removed", also(
 		in(scenarios, "TestDoctorNamesAllThatIsWrong"), in(hypervisor, "TestTheDocumentedRoleHasThePrivileges", "TestATokenThatMustNotRemoveVMsIsToldBeforeAnyGoes"))},
 	{"mixed-faults", "faults that are mixed at random over `destroy` and `create` leave a complete cluster", in(scenarios, "TestMixedFaultsAreOutlasted", "TestTheFirstMixMeetsWhatItsStoryIsHeldBy")},
