@@ -9,7 +9,7 @@ while read -r target package; do
   go test -run '^$' -fuzz "^$target\$" -fuzztime "$1" -fuzzminimizetime 10x "$package" | tail -n 3
 done <<'EOF'
 FuzzBump ./ci/publish/manifest
-FuzzDescription ./ci/cluster/description
+FuzzDescription ./ci/cluster/config
 FuzzFile ./ci/publish/settings
 FuzzRedactTakesOutAValueThatWasEncodedTwice ./ci/base/redact
 FuzzRedactTakesOutWhatACutLeaves ./ci/base/redact

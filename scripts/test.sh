@@ -36,7 +36,7 @@ unset TF_CLI_CONFIG_FILE
 
 # Vet and lint need no tools, and building those leaves a core idle while it downloads and links.
 lint_says=$(mktemp)
-scripts/lint.sh >"$lint_says" 2>&1 &
+scripts/lint.sh quick >"$lint_says" 2>&1 &
 lint=$!
 trap 'kill "$lint" 2>/dev/null || true; rm -f "$lint_says"; last_words' EXIT
 
@@ -60,8 +60,13 @@ race=(-race) groups=create,browser others='/ci/test/(e2e|docker|scenarios)$' col
 if [ -z "${ALL:-}" ] && [ "$SECONDS" -gt 1800 ]; then
 	cold=1 race=() groups=create others='/ci/(test|sandbox)/' # what the race detector needs would be compiled beside all else
 	export CASTLE_TEST_RUN=main-paths
-	echo 'the tools had to be built first; left to the next "make test" are the race detector, the integration tests of ci/sandbox and ci/test, the'
+	echo 'the tools had to be built first; left to the next "make test" are golangci-lint, the race detector, the integration tests of ci/sandbox and ci/test, the'
 	echo 'scenarios, the tests with Docker, and of the end-to-end tests all but the main paths'
+fi
+
+if [ -z "$cold" ]; then
+	step "golangci-lint"
+	scripts/lint.sh golangci
 fi
 
 step "unit tests${race:+, with the race detector}"
