@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"tazlab.net/castle/ci/base/filetest"
+	"tazlab.net/castle/ci/test/needs"
 	"tazlab.net/castle/ci/test/world"
 )
 
 func TestMistakesAreNamedWithWhatToTypeInstead(t *testing.T) {
+	needs.Most(t)
 	w, blog := world.New(t), newBlog(t)
 	bare := newSite(t, map[string]string{"README.md": "Nothing to build.\n"})
 	onManifest := append(w.OnRegistry(), w.OnGitOps()...)
@@ -33,6 +35,7 @@ func TestMistakesAreNamedWithWhatToTypeInstead(t *testing.T) {
 
 // Nothing of castle is in the repository that takes it as a toolchain.
 func TestAToolchainCompilesItsPrograms(t *testing.T) {
+	needs.Most(t)
 	module := serveModule(t, func(string) {})
 	source := newSite(t, map[string]string{"dagger.json": `{"name": "mine", "engineVersion": "v0.19.10"}`})
 	if done := daggerIn(t, source, nil, "toolchain", "install", module); done.err != nil {

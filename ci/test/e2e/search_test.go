@@ -26,6 +26,7 @@ func newSearchSite(t *testing.T, settings string) string {
 }
 
 func TestASearchThatIsMadeAfterHugoIsPublishedAndFinds(t *testing.T) {
+	needs.Most(t)
 	needs.UnlessShort(t, "npm packages")
 	w, source := world.New(t), newSearchSite(t, "sites: {blog: {path: website, afterBuild: [pagefind --site public]}}\n")
 	mustCall(t, nil, "check-blog", "--source="+source, "--browser", "--offline")
