@@ -66,6 +66,8 @@ type commit struct {
 	Detached bool   `json:"detached"`
 	// Site is the site's path in the exported folder.
 	Site string `json:"site"`
+	// BaseURL is that of the site's configuration.
+	BaseURL string `json:"baseURL"`
 	// Hugo is the version that builds the site.
 	Hugo hugoVersion `json:"hugo"`
 	// Cache tells the site's caches from those of others; empty: it has none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -15,8 +16,9 @@ import (
 //
 // The second number of --ports is always --port: with another one nothing
 // answers, and Dagger prints "unknown connID" for each request. Links go to
-// http://localhost:8080/ unless another base URL is given, as is needed with
-// another first number. It is not cached, so that each call shows the port.
+// http://localhost:8080, at the path that the site is published at, unless
+// another base URL is given, as is needed with another first number. It is not
+// cached, so that each call shows the port.
 //
 // +cache="never"
 func (m *Castle) PreviewBlog(
@@ -34,8 +36,9 @@ func (m *Castle) PreviewBlog(
 	// else castle's own.
 	// +optional
 	hugo string,
-	// The base URL to build for.
-	// +default="http://localhost:8080/"
+	// The base URL to build for. Default: http://localhost:8080 with the path of
+	// the site's own base URL, which castle.yaml or Hugo's configuration has.
+	// +optional
 	baseUrl string,
 	// The port that nginx listens on.
 	// +default=8080
@@ -61,6 +64,9 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
+	if baseUrl == "" {
+		blog.baseURL = localAddress(cmp.Or(at.BaseURL, export.BaseURL))
+	}
 	output, err := blog.hugo(ctx, export)
 	if err != nil {
 		return nil, plain(err)
@@ -69,18 +75,34 @@ func (m *Castle) PreviewBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
-	sayPorts(ctx, port, baseUrl)
+	sayPorts(ctx, port, blog.baseURL)
 	return m.serveLayout(built.layout(), port)
 }
 
-// sayPorts shows which port to map, as a step of its own: Dagger accepts any
-// other one, too, and fails only once a browser asks.
-func sayPorts(ctx context.Context, port int, baseURL string) {
-	host := 8080
-	if at, err := url.Parse(baseURL); err == nil && at.Port() != "" {
-		host, _ = strconv.Atoi(at.Port()) // digits, or url.Parse fails
+// localPort is the port of this machine that a service is mapped to.
+const localPort = "8080"
+
+// localAddress is where a site is looked at on this machine: at the path of its
+// base URL.
+func localAddress(baseURL string) string {
+	local := &url.URL{Scheme: "http", Host: "localhost:" + localPort}
+	if at, err := url.Parse(baseURL); err == nil {
+		local = local.JoinPath(at.EscapedPath())
 	}
-	_, done := shown(ctx, fmt.Sprintf("nginx listens on port %d: map it with up --ports %d:%[1]d, and open http://localhost:%[2]d/", port, host), true)
+	return local.JoinPath("/").String()
+}
+
+// sayPorts shows which port to map and what to open, as a step of its own:
+// Dagger accepts any other port, too, and fails only once a browser asks.
+func sayPorts(ctx context.Context, port int, baseURL string) {
+	open, err := url.Parse(localAddress(baseURL))
+	if err != nil {
+		return
+	}
+	if at, err := url.Parse(baseURL); err == nil && at.Port() != "" {
+		open.Host = "localhost:" + at.Port()
+	}
+	_, done := shown(ctx, fmt.Sprintf("nginx listens on port %d: map it with up --ports %s:%[1]d, and open %[3]s", port, open.Port(), open), true)
 	done(nil)
 }
 
@@ -177,7 +199,7 @@ func (m *Castle) ServeBlog(
 	if err != nil {
 		return nil, plain(err)
 	}
-	sayPorts(ctx, port, "")
+	sayPorts(ctx, port, localAddress(g.BaseURL))
 	return serve(archive, port), nil
 }
 

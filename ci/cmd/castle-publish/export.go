@@ -28,6 +28,8 @@ type exported struct {
 	Site string `json:"site"`
 	// Language is the site's default one.
 	Language string `json:"language,omitempty"`
+	// BaseURL is that of the site's configuration.
+	BaseURL string `json:"baseURL,omitempty"`
 	// Hugo is the version that builds the site.
 	Hugo hugoversion.Choice `json:"hugo,omitzero"`
 	// Cache is which caches builds of the site may use; empty: none that is kept.
@@ -91,6 +93,9 @@ func newExportCommand() *cobra.Command {
 				return err
 			}
 			made.Language, made.Built = config.MainLanguage(), hugobuild.BuiltFolder(config)
+			if made.BaseURL, err = hugobuild.OwnBaseURL(filepath.Join(out, made.Site)); err != nil {
+				return err
+			}
 			if made.Packages, err = hugobuild.PackageFolder(out, made.Site); err != nil {
 				return err
 			}

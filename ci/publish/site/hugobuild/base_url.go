@@ -17,6 +17,15 @@ import (
 // baseURL is the site's own base URL, and the setting that it is from, for messages.
 type baseURL struct{ text, from string }
 
+// OwnBaseURL is the site's own base URL; empty where its configuration has none that a build accepts.
+func OwnBaseURL(site string) (string, error) {
+	own, err := ownBaseURL(site)
+	if err != nil || own.check() != nil {
+		return "", err
+	}
+	return own.text, nil
+}
+
 // ownBaseURL reads it from the configuration. The base URL of the only language goes before the site's.
 func ownBaseURL(site string) (baseURL, error) {
 	own := baseURL{from: "Hugo's configuration has no baseURL"}

@@ -43,6 +43,13 @@ func TestABaseURLThatBreaksLinksIsRefusedAndOneThatBreaksFeedsIsAWarning(t *test
 				t.Errorf("a site without feeds is warned of %s", warning)
 			}
 			filetest.Write(t, built+"/sitemap.xml", "")
+			accepted := own.text
+			if c.err != "" {
+				accepted = ""
+			}
+			if text, err := OwnBaseURL(site); err != nil || text != accepted {
+				t.Errorf("the base URL that a preview is served at is %q (%v), not %q", text, err, accepted)
+			}
 			got, warned := "", ""
 			if err := own.check(); err != nil {
 				got = err.Error()
