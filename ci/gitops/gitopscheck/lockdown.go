@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"tazlab.net/castle/ci/base/rendering"
 	"tazlab.net/castle/ci/gitops/gitopscheck/fluxtree"
 	"tazlab.net/castle/ci/gitops/gitopscheck/manifests"
 )
@@ -39,7 +40,7 @@ func (c *check) lockdown() {
 		}
 	})
 	if found := c.found[before:]; len(found) > 0 && !c.lockedDown() {
-		c.note("%d objects would fail where Flux runs with its multi-tenancy lockdown, as castle installs it: --lockdown names them", len(found))
+		c.note("%s would fail where Flux runs with its multi-tenancy lockdown, as castle installs it: --lockdown names them", rendering.Count(len(found), "object"))
 		c.found = slices.Delete(c.found, before, len(c.found))
 	}
 }
