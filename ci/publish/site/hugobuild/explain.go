@@ -187,6 +187,7 @@ func removed(_, said string) error {
 
 var (
 	npmError   = regexp.MustCompile(`(?m)^npm (?:error|ERR!) (.+)$`)
+	npmUnfit   = regexp.MustCompile(`(?m)^npm (?:error|ERR!) ((?:Missing|Invalid): .+)$`)
 	npmRequest = regexp.MustCompile(`request to (\S+) failed, reason: *(.*)`)
 )
 
@@ -197,7 +198,11 @@ func explainNpm(said string) error {
 			"or commit what the packages make and leave package-lock.json out of the site", packageIn(match[1]), match[2])
 	}
 	if strings.Contains(said, "are in sync") {
-		return errors.New("the lock file does not fit package.json: run npm install and commit package-lock.json")
+		first := ""
+		if found := lines(said, npmUnfit); len(found) > 0 {
+			first = fmt.Sprintf(" (%s)", found[0])
+		}
+		return fmt.Errorf("the lock file does not fit the package.json beside it%s: run npm install in their folder and commit package-lock.json", first)
 	}
 	found := lines(said, npmError)
 	return errors.New("npm ci: " + orLast(found[:min(4, len(found))], said))

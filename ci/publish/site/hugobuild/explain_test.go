@@ -130,7 +130,11 @@ func TestWhatNpmLacksIsSaidInOneLineWithTheWayOut(t *testing.T) {
 			"the npm package @tailwindcss/cli cannot be downloaded here"},
 		"another lock": {
 			"npm error code EUSAGE\nnpm error `npm ci` can only install packages when your package.json and package-lock.json or npm-shrinkwrap.json are in sync.\n",
-			"run npm install and commit package-lock.json"},
+			"beside it: run npm install in their folder and commit package-lock.json"},
+		"a lock without a package": {
+			"npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.\nnpm error\n" +
+				"npm error Missing: postcss@8.4.38 from lock file\nnpm error Missing: picocolors@1.1.1 from lock file\n",
+			"beside it (Missing: postcss@8.4.38 from lock file): run npm install"},
 		"anything else": {"npm warn old\nnpm error code EINTEGRITY\nnpm error sha512-x integrity checksum failed\n", "npm ci: code EINTEGRITY\nsha512-x integrity checksum failed"},
 	} {
 		if got := explainNpm(c.said).Error(); !strings.Contains(got, c.want) {

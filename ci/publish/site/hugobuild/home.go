@@ -21,7 +21,7 @@ func hasHome(built, site string) error {
 		return err
 	}
 	if hosts := hostsOf(config); len(hosts) > 0 && len(config.Languages()) > 1 {
-		return fmt.Errorf("%s in Hugo's configuration: with it Hugo makes one site for each host, and castle publishes one site in an image: "+
+		return fmt.Errorf("%s in Hugo's configuration: Hugo then makes one site for each host, and castle publishes one site in an image: "+
 			"remove it, so that the languages are folders of one host; or give each host a site with a configuration of its own, "+
 			"whose disableLanguages has the others", strings.Join(hosts, " and "))
 	}
