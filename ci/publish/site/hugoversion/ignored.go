@@ -25,14 +25,9 @@ func Unheard(repository fs.FS, site string, chosen Choice) ([]string, error) {
 	r := reader{repository: repository, site: path.Clean(site)}
 	var notes []string
 	if chosen.From == Default {
-		for _, name := range unread {
-			for _, at := range r.both(name) {
-				found, err := r.mentioned(at)
-				if err != nil {
-					return nil, err
-				}
-				notes = append(notes, found...)
-			}
+		var err error
+		if notes, err = r.unreadVersions(); err != nil {
+			return nil, err
 		}
 	}
 	for _, name := range r.both(netlifyFile) {
@@ -47,23 +42,43 @@ func Unheard(repository fs.FS, site string, chosen Choice) ([]string, error) {
 	return notes, nil
 }
 
-// mentioned looks for a version in a file, or in the files of a folder.
-func (r reader) mentioned(at string) (notes []string, err error) {
-	if _, err := fs.Stat(r.repository, at); err != nil {
-		return nil, nil
+// unreadVersions are the versions that files name which are not read, one note for each version.
+func (r reader) unreadVersions() (notes []string, err error) {
+	var versions []string
+	files := map[string][]string{} // by version
+	for _, name := range unread {
+		for _, at := range r.both(name) {
+			if _, err := fs.Stat(r.repository, at); err != nil {
+				continue
+			}
+			err := fs.WalkDir(r.repository, at, func(name string, entry fs.DirEntry, err error) error {
+				if err != nil || !entry.Type().IsRegular() {
+					return err
+				}
+				data, err := r.read(name)
+				if match := named.FindSubmatch(data); match != nil {
+					version := string(match[1])
+					if files[version] == nil {
+						versions = append(versions, version)
+					}
+					files[version] = append(files[version], name)
+				}
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
-	err = fs.WalkDir(r.repository, at, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
+	for _, version := range versions {
+		verb, them := "names", "it"
+		if len(files[version]) > 1 {
+			verb, them = "name", "them"
 		}
-		data, err := r.read(name)
-		if match := named.FindSubmatch(data); match != nil {
-			notes = append(notes, fmt.Sprintf("%s names Hugo %s, and castle does not read it: %s",
-				name, match[1], Fix(string(match[1]))))
-		}
-		return err
-	})
-	return notes, err
+		notes = append(notes, fmt.Sprintf("%s %s Hugo %s, and castle does not read %s: %s",
+			strings.Join(files[version], ", "), verb, version, them, Fix(version)))
+	}
+	return notes, nil
 }
 
 // heeded are the flags of a build command that castle gives itself, or that change nothing in a fresh folder.

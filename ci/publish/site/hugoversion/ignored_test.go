@@ -26,6 +26,7 @@ func TestWhatIsNotHeededIsSaid(t *testing.T) {
 		".tool-versions":           {Data: []byte("nodejs 20.1.0\nhugo extended_0.128.2\n")},
 		"site/mise.toml":           {Data: []byte("[tools]\nhugo = \"0.127.0\"\n")},
 		".gitea/workflows/ci.yaml": {Data: []byte("env:\n  HUGO_VERSION: 0.126.1\n")},
+		".gitlab-ci.yml":           {Data: []byte("image: hugomods/hugo:0.127.0\n")},
 		"Dockerfile":               {Data: []byte("FROM node:20.1.0\n")},
 		"netlify.toml": {Data: []byte(`[build]
 command = "npm i && hugo --gc --minify --buildFuture --environment=staging && other --flag"
@@ -37,7 +38,7 @@ HUGO_ENABLEGITINFO = "true"
 	for from, want := range map[string][]string{
 		Default: {
 			".tool-versions names Hugo 0.128.2, and castle does not read it: write hugo: 0.128.2 for the site",
-			"site/mise.toml names Hugo 0.127.0", ".gitea/workflows/ci.yaml names Hugo 0.126.1",
+			"site/mise.toml, .gitlab-ci.yml name Hugo 0.127.0, and castle does not read them", ".gitea/workflows/ci.yaml names Hugo 0.126.1",
 			"netlify.toml: HUGO_ENABLEGITINFO, --buildFuture, --environment have no effect",
 		},
 		"castle.yaml": {"netlify.toml: HUGO_ENABLEGITINFO, --buildFuture, --environment have no effect"},
