@@ -273,8 +273,46 @@ func (r Result) Markdown() string {
 // diff is the change of the manifest as a unified diff without context.
 func (r Result) diff() string {
 	removed, added := strings.Split(r.GitOps.Old, "\n"), strings.Split(r.GitOps.New, "\n")
+	if len(removed) == len(added) {
+		for i := range removed {
+			removed[i], added[i] = shortened(removed[i], added[i])
+		}
+	}
 	return fmt.Sprintf("--- a/%[1]s\n+++ b/%[1]s\n@@ -%[2]s +%[3]s @@\n%[4]s%[5]s", r.GitOps.Path,
 		hunk(r.GitOps.Line, removed), hunk(r.GitOps.Line, added), marked("-", removed), marked("+", added))
+}
+
+// A manifest of JSON may be one line of megabytes, and GitHub refuses reports and descriptions of that size.
+const (
+	longLine = 300 // bytes, from which on a line is shortened
+	around   = 80  // bytes that are left of it on either side of the change
+)
+
+// shortened are two versions of a line, of a long one what differs.
+func shortened(was, is string) (string, string) {
+	shorter := min(len(was), len(is))
+	if max(len(was), len(is)) <= longLine {
+		return was, is
+	}
+	var before, after int // bytes that both have in common
+	for before < shorter && was[before] == is[before] {
+		before++
+	}
+	for after < shorter-before && was[len(was)-1-after] == is[len(is)-1-after] {
+		after++
+	}
+	before, after = max(0, before-around), max(0, after-around)
+	cut := func(line string) string {
+		text := strings.ToValidUTF8(line[before:len(line)-after], "")
+		if before > 0 {
+			text = "…" + text
+		}
+		if after > 0 {
+			text += "…"
+		}
+		return text
+	}
+	return cut(was), cut(is)
 }
 
 // hunk is a range of lines as a unified diff has it: a count of 1 is left out.
