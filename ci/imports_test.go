@@ -111,7 +111,7 @@ func TestTheModuleCompilesAProgramFromAllThatItImports(t *testing.T) {
 	all := packages(t)
 	given := foldersInModule(t)
 	for _, program := range []string{"castle-publish", "castle-cluster", "castle-sandbox", "castle-gitops", "castle-release"} {
-		folders := append(given[program], "cmd/"+program)
+		folders := append(slices.Clone(given[program]), "cmd/"+program)
 		seen := map[string]bool{}
 		var visit func(string)
 		visit = func(of string) {

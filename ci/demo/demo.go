@@ -258,7 +258,7 @@ func fetch(ctx context.Context, url string, exited chan error) (*http.Response, 
 		select {
 		case ended := <-exited:
 			exited <- ended
-			return nil, nil, fmt.Errorf("the service ended: %v", ended)
+			return nil, nil, fmt.Errorf("the service ended: %w", cmp.Or(ended, errors.New("exit status 0")))
 		case <-ctx.Done():
 			return nil, nil, err
 		case <-ticker.C:

@@ -44,7 +44,7 @@ func TestAServerThatEndedIsWaitedForNoLonger(t *testing.T) {
 	}
 	select { // for whoever waits for the process itself
 	case again := <-exited:
-		if again != ended {
+		if !errors.Is(again, ended) {
 			t.Errorf("got %v", again)
 		}
 	default:

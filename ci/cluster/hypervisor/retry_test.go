@@ -44,7 +44,7 @@ func TestWhatPassesIsOutlastedAndTheErrorIsThatOfTheLastTry(t *testing.T) {
 				tries++
 				return c.errs[tries-1]
 			})
-			if err != c.want || tries != c.tries {
+			if !errors.Is(err, c.want) || tries != c.tries {
 				t.Errorf("%v after %d tries, want %v after %d", err, tries, c.want, c.tries)
 			}
 			if n := strings.Count(said.String(), "can't lock file; trying again in"); n != c.tries-1 {
@@ -61,7 +61,7 @@ func TestAnInterruptionGivesTheErrorOfWhatWasInterrupted(t *testing.T) {
 		cancel()
 		return interrupted
 	})
-	if err != interrupted {
+	if !errors.Is(err, interrupted) {
 		t.Errorf("%v, want %v", err, interrupted)
 	}
 }

@@ -235,7 +235,7 @@ func (s *inspection) blocking(ctx context.Context, show func(Row) error) error {
 	if len(refused.Rows) > 0 && len(locks) > 0 {
 		// Another run may be at work: a clone that it makes has neither name nor tag yet, and is nobody else's.
 		others := with(refused.Rows, func(row Row) bool { return row.Name != rowIDs })
-		refused.Rows = append(locks, others...)
+		refused.Rows = slices.Concat(locks, others)
 	}
 	if len(refused.Rows) == 0 || ctx.Err() != nil {
 		return ctx.Err()

@@ -327,7 +327,7 @@ func TestAClusterThatIsWellIsNotKeptFromBeginning(t *testing.T) {
 // Proxmox answers, and then does not: nothing is known of whose VMs are there, or of who holds the addresses.
 func TestCreateDoesNotBeginWhereAGuardCouldNotBeMade(t *testing.T) {
 	away := errors.New("502 Bad Gateway")
-	values := func() *secrets.Values { return secrets.NewValues() }
+	values := secrets.NewValues
 	for name, story := range map[string]struct {
 		change func(*inspection)
 		guards []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -35,7 +36,7 @@ func programs(ctx context.Context, s *inspection) []finding {
 		})
 	}
 	wait.Wait()
-	if found := append(wrong[0], wrong[1]...); found != nil {
+	if found := slices.Concat(wrong[0], wrong[1]); found != nil {
 		return found
 	}
 	return ok("%s, %s", versions[0], versions[1])

@@ -73,7 +73,7 @@ func TestTheToolsTrustProxmoxAndWhatTheSystemTrusts(t *testing.T) {
 	}
 	ask := func(environment ...string) string {
 		command := exec.CommandContext(t.Context(), os.Args[0])
-		command.Env = append(environment, askVariable+"="+proxmox.URL)
+		command.Env = append(slices.Clone(environment), askVariable+"="+proxmox.URL)
 		out, err := command.Output()
 		if err == nil {
 			return ""

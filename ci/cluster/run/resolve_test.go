@@ -81,7 +81,7 @@ func TestNothingIsMadeWhereSomethingSpeaksAgainstIt(t *testing.T) {
 		})
 		at := c.Description.Secrets.Infisical
 		_, made := server.Get(at.Project, at.Environment, at.Path, secrets.TalosSecrets)
-		if made != story.made || (access != nil) != story.made || objection != story.objection || (err != nil) != (story.failed != "") || err != nil && !strings.Contains(err.Error(), story.failed) {
+		if made != story.made || (access != nil) != story.made || !errors.Is(objection, story.objection) || (err != nil) != (story.failed != "") || err != nil && !strings.Contains(err.Error(), story.failed) {
 			t.Errorf("%s: the PKI was made: %v; %v, %v", name, made, objection, err)
 		}
 		if access == nil {

@@ -44,7 +44,7 @@ func (c *Cluster) While(ctx context.Context, patience time.Duration, do func(con
 	var wait sync.WaitGroup
 	wait.Go(func() { c.watch(watched, patience, stop) })
 	err := do(watched)
-	stalled, is := context.Cause(watched).(*Stalled)
+	stalled, is := errors.AsType[*Stalled](context.Cause(watched))
 	stop(nil)
 	wait.Wait()
 	if is && ctx.Err() == nil && err != nil {

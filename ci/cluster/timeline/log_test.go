@@ -3,6 +3,7 @@ package timeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -190,7 +191,7 @@ func TestAReaderFollowsAFileThatIsNotThereYet(t *testing.T) {
 	if event, err := reader.Next(ctx); err != nil || event.Name != "last" {
 		t.Errorf("got %+v, %v", event, err)
 	}
-	if _, err := reader.Next(ctx); err != context.Canceled {
+	if _, err := reader.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if err := reader.Close(); err != nil {

@@ -1,6 +1,7 @@
 package gitopsrepo
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +32,7 @@ func TestAnAPIServerTakesEveryObject(t *testing.T) {
 	taken := map[string]int{}
 	for _, request := range []Request{everything, fromOCI} {
 		b := buildAll(t, rendered(t, request))
-		objects := append(b.applied["namespaces"], b.root...)
+		objects := slices.Concat(b.applied["namespaces"], b.root)
 		for name, applied := range b.applied {
 			if name != "namespaces" {
 				objects = append(objects, applied...)

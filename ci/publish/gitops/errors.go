@@ -101,7 +101,7 @@ func (w *workspace) fail(step string, err error) error {
 		}
 	}
 	for _, known := range fixes {
-		if failure.Kind == known.kind {
+		if errors.Is(failure.Kind, known.kind) {
 			failure.Fix = known.fix
 		}
 	}

@@ -228,13 +228,14 @@ func (b *bump) insertDigest() error {
 	newKey := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "digest"}
 	newValue := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: b.digest}
 	var text string
-	if entry.Style&yaml.FlowStyle == 0 {
+	switch {
+	case entry.Style&yaml.FlowStyle == 0:
 		end = b.text.lineEnd(end)
 		text = b.text.breakNear(end) + strings.Repeat(" ", key.Column-1) + "digest: " + b.digest
-	} else if key.Style == yaml.DoubleQuotedStyle {
+	case key.Style == yaml.DoubleQuotedStyle:
 		newKey.Style, newValue.Style = yaml.DoubleQuotedStyle, yaml.DoubleQuotedStyle // the file may be JSON
 		text = fmt.Sprintf(`, "digest": "%s"`, b.digest)
-	} else {
+	default:
 		text = ", digest: " + b.digest
 	}
 	b.edits = append(b.edits, edit{end, end, text})

@@ -93,7 +93,8 @@ func (c goldenCase) write(t *testing.T, path, name string, data []byte) {
 			files = append(files, f)
 		}
 	}
-	c.archive.Files = append(files, txtar.File{Name: name, Data: data})
+	files = append(files, txtar.File{Name: name, Data: data})
+	c.archive.Files = files
 	if err := os.WriteFile(path, txtar.Format(c.archive), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func TestAPodComesAndGoesWithItsVolume(t *testing.T) {
 	}
 	w.eventually(2*time.Minute, "the next deployer brings the driver, and the pod goes", func(ctx context.Context) error {
 		if _, err := phase(ctx); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v", err)
+			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil
 	})

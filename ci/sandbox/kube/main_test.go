@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	inside.Stdout, inside.Stderr = os.Stdout, os.Stderr
 	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if err := inside.Run(); err != nil {
-		if _, ended := err.(*exec.ExitError); !ended {
+		if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 			fmt.Fprintf(os.Stderr, "no namespaces can be made here: %v\n", err)
 			os.Exit(m.Run())
 		}

@@ -86,7 +86,7 @@ func TestAnImageHasItsProgramAndWhatAContainerNeeds(t *testing.T) {
 	found := map[string]string{}
 	for archive := tar.NewReader(content); ; {
 		header, err := archive.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ package manifests
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -102,7 +103,7 @@ func parse(name string, text []byte) *File {
 		var node yaml.Node
 		err := decoder.Decode(&node)
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				file.Err = err
 			}
 			return file

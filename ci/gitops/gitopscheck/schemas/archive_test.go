@@ -114,7 +114,7 @@ func definitionsIn(t *testing.T, file string) []CRD {
 	var all []CRD
 	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var object map[string]any
-		if err := decoder.Decode(&object); err == io.EOF {
+		if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
 			t.Fatalf("%s: %v", file, err)

@@ -84,11 +84,11 @@ func choose(f files, platform string) (v1.Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		if name := platformOf(image); name == platform || strings.HasPrefix(name, platform+"/") && platform != "" {
+		name := platformOf(image)
+		if name == platform || strings.HasPrefix(name, platform+"/") && platform != "" {
 			return image, nil
-		} else {
-			names = append(names, name)
 		}
+		names = append(names, name)
 	}
 	if platform == "" {
 		return nil, fmt.Errorf("holds %d images (%s); name the platform", len(names), strings.Join(names, ", "))
