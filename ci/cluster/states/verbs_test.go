@@ -157,15 +157,18 @@ func TestStatesAreNotChangedBesideARun(t *testing.T) {
 	}
 	was := files(t, c.State)
 	var wait sync.WaitGroup
-	for name, call := range map[string]func() (string, error){
-		"restore": func() (string, error) { return Restore(t.Context(), c, layers.Platform, copied, "blue") },
-		"unlock":  func() (string, error) { return Unlock(t.Context(), c, "AB") },
-		"export":  func() (string, error) { return Export(t.Context(), c, filepath.Join(t.TempDir(), "out"), nil) },
-		"import":  func() (string, error) { return Import(t.Context(), c, "archive", false, "blue") },
-		"migrate": func() (string, error) { return Migrate(t.Context(), c, "s3://bucket", "blue") },
+	for name, call := range map[string]func(*run.Cluster) (string, error){
+		"restore": func(c *run.Cluster) (string, error) { return Restore(t.Context(), c, layers.Platform, copied, "blue") },
+		"unlock":  func(c *run.Cluster) (string, error) { return Unlock(t.Context(), c, "AB") },
+		"export": func(c *run.Cluster) (string, error) {
+			return Export(t.Context(), c, filepath.Join(t.TempDir(), "out"), nil)
+		},
+		"import":  func(c *run.Cluster) (string, error) { return Import(t.Context(), c, "archive", false, "blue") },
+		"migrate": func(c *run.Cluster) (string, error) { return Migrate(t.Context(), c, "s3://bucket", "blue") },
 	} {
+		own := *c
 		wait.Go(func() { // each looks for some seconds whether it is a dead run's child that has the lock
-			if _, err := call(); err == nil || !strings.Contains(err.Error(), "cluster blue is locked by") {
+			if _, err := call(&own); err == nil || !strings.Contains(err.Error(), "cluster blue is locked by") {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
