@@ -62,19 +62,17 @@ func (c *creation) close() {
 	}
 }
 
-// execute takes all steps. What fails can be gone on with.
+// execute takes all steps. Rerun create to resume after one that fails.
 func (c *creation) execute(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		c.checkDownloads, c.openSecrets, c.verifyProxmox, c.checkUnwanted, c.prepareMachines, c.removeUnwanted, c.applyLayers,
 	} {
-		err := step(ctx)
-		if err == nil {
-			continue
+		if err := step(ctx); err != nil {
+			if errors.As(err, new(*run.Failure)) {
+				return err
+			}
+			return c.cluster.PlatformFailure(ctx, c.record, err)
 		}
-		if !errors.As(err, new(*run.Failure)) {
-			err = c.cluster.PlatformFailure(ctx, c.record, err)
-		}
-		return err
 	}
 	return nil
 }

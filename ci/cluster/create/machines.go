@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"tazlab.net/castle/ci/cluster/hypervisor"
 	"tazlab.net/castle/ci/cluster/layers/state"
@@ -38,7 +37,7 @@ func (c *creation) prepareMachines(ctx context.Context) error {
 	plan := c.planned(ctx)
 	if len(there) > 0 {
 		planning, stop := context.WithCancel(ctx)
-		plan = beside(c.planned(planning))
+		plan = run.Beside(c.planned(planning))
 		defer func() { // nothing of it goes on where this ends early
 			stop()
 			_, _ = plan()
@@ -73,16 +72,11 @@ func (c *creation) planned(ctx context.Context) func() (platform.Consequences, e
 	return func() (platform.Consequences, error) { return platform.Foresee(ctx, c.cluster, c.record, c.access) }
 }
 
-// beside does something from now on; what it returns waits for it.
-func beside[T any](do func() (T, error)) (wait func() (T, error)) {
-	wait = sync.OnceValues(do)
-	go func() { _, _ = wait() }()
-	return wait
-}
-
-// reconcile refuses what would take machines away that are there, known to the state or not, or keep Flux from applying what it applies, and restarts those that have to be. Where there
-// are none it keeps what can be kept of their credentials.
-func (c *creation) reconcile(ctx context.Context, known state.VMs, there map[string]string, plan func() (platform.Consequences, error)) error {
+// reconcile refuses what would take machines away that are there, known to the state or not, or keep Flux from applying what
+// it applies, and restarts those that have to be. Where there are none it keeps what can be kept of their credentials.
+func (c *creation) reconcile(
+	ctx context.Context, known state.VMs, there map[string]string, plan func() (platform.Consequences, error),
+) error {
 	// A machine that is there and in no state is going to be imported, and could be changed by that.
 	if len(known)+len(there) == 0 {
 		if !c.cluster.Description.Secrets.Infisical.Has() {

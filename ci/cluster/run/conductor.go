@@ -152,7 +152,7 @@ func (d *conductor) phases(ctx context.Context, layer layers.Layer) error {
 	// What goes before OpenTofu is looked up while Terragrunt prepares its folder.
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
-	looked := beside(func() (any, error) { return d.before(looking, layer) })
+	looked := Beside(func() (any, error) { return d.before(looking, layer) })
 	err := d.units.run(ctx, layer, func(_ context.Context, folder string) error {
 		there, err := looked()
 		if err != nil {
@@ -174,8 +174,8 @@ func (d *conductor) phases(ctx context.Context, layer layers.Layer) error {
 	return nil
 }
 
-// beside does something from now on; what it returns waits for it.
-func beside[T any](do func() (T, error)) (wait func() (T, error)) {
+// Beside does something from now on; what it returns waits for it.
+func Beside[T any](do func() (T, error)) (wait func() (T, error)) {
 	wait = sync.OnceValues(do)
 	go func() { _, _ = wait() }()
 	return wait

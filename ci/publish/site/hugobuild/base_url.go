@@ -1,7 +1,6 @@
 package hugobuild
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -29,7 +28,12 @@ func OwnBaseURL(site string) (string, error) {
 // ownBaseURL reads it from the configuration. The base URL of the only language goes before the site's.
 func ownBaseURL(site string) (baseURL, error) {
 	own := baseURL{from: "Hugo's configuration has no baseURL"}
-	config, err := hugoconfig.LoadFS(os.DirFS(site))
+	folder := os.DirFS(site)
+	files, err := hugoconfig.FilesFS(folder)
+	if err != nil {
+		return own, err
+	}
+	config, err := hugoconfig.LoadFiles(folder, files...)
 	if err != nil {
 		return own, err
 	}
@@ -37,13 +41,9 @@ func ownBaseURL(site string) (baseURL, error) {
 	if codes := config.Languages(); len(codes) == 1 {
 		settings = append(settings, []string{"languages", codes[0], "baseURL"})
 	}
-	files, err := hugoconfig.FilesFS(os.DirFS(site))
-	if err != nil {
-		return own, err
-	}
 	for _, setting := range settings {
 		for _, file := range files {
-			part, err := hugoconfig.Load([]string{file}, func(name string) ([]byte, error) { return fs.ReadFile(os.DirFS(site), name) })
+			part, err := hugoconfig.LoadFiles(folder, file)
 			if err != nil {
 				return own, err
 			}
@@ -93,7 +93,9 @@ func (b baseURL) warning(built string) (string, error) {
 	if parsed.Scheme != "" {
 		return "", nil
 	}
-	list, err := firstXML(built)
+	list, err := firstFile(built, func(name string, _ fs.DirEntry) (bool, error) {
+		return strings.EqualFold(filepath.Ext(name), ".xml"), nil // a feed or a sitemap
+	})
 	if err != nil || list == "" {
 		return "", err
 	}
@@ -102,19 +104,4 @@ func (b baseURL) warning(built string) (string, error) {
 		said = b.from
 	}
 	return fmt.Sprintf("%s: the addresses in %s have no host, and feed readers and search engines cannot follow them: %s", said, list, baseURLFix), nil
-}
-
-// firstXML is the first feed or sitemap of a built site, empty where it has none.
-func firstXML(built string) (found string, err error) {
-	err = filepath.WalkDir(built, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && strings.EqualFold(filepath.Ext(name), ".xml") {
-			found, err = filepath.Rel(built, name)
-			return errors.Join(err, fs.SkipAll)
-		}
-		return err
-	})
-	if errors.Is(err, fs.SkipAll) {
-		err = nil
-	}
-	return found, err
 }

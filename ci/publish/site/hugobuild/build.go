@@ -106,21 +106,31 @@ var (
 
 // hasPages refuses a built site without a page: Hugo is content where it finds neither layouts nor content.
 func hasPages(folder string) error {
-	found := errors.New("a page")
-	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains(pageExtensions, strings.ToLower(filepath.Ext(name))) {
-			return found
-		}
-		return err
+	page, err := firstFile(folder, func(name string, _ fs.DirEntry) (bool, error) {
+		return slices.Contains(pageExtensions, strings.ToLower(filepath.Ext(name))), nil
 	})
-	if errors.Is(err, found) {
-		return nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if page != "" || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return errors.New("the built site has no page: Hugo found no layouts or no content; " +
 		"check that the commit has the folders that theme, themesDir, contentDir and module.mounts of Hugo's configuration name")
+}
+
+// firstFile is the first file of a folder that is looked for, by its path in it; empty where there is none.
+func firstFile(folder string, is func(name string, entry fs.DirEntry) (bool, error)) (found string, err error) {
+	err = filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if it, err := is(name, entry); err != nil || !it {
+			return err
+		}
+		if found, err = filepath.Rel(folder, name); err != nil {
+			return err
+		}
+		return fs.SkipAll
+	})
+	return found, err
 }
 
 // gitConfig is what the image's own user has in its home, and another user builds here: with Git's default, Hugo

@@ -111,25 +111,16 @@ var loads = regexp.MustCompile("[\"'=(`][^\"'=(`\\s<>&]*/?pagefind/pagefind[\\w.
 
 // loadsPagefind is the first page or script of a built site that does.
 func loadsPagefind(built string) (string, error) {
-	found := ""
-	err := filepath.WalkDir(built, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
+	return firstFile(built, func(name string, entry fs.DirEntry) (bool, error) {
 		switch strings.ToLower(filepath.Ext(name)) {
 		case ".html", ".htm", ".js", ".mjs":
 		default:
-			return nil
+			return false, nil
+		}
+		if !entry.Type().IsRegular() {
+			return false, nil
 		}
 		text, err := os.ReadFile(name)
-		if err != nil || !bytes.Contains(text, []byte("pagefind/")) || !loads.Match(text) {
-			return err
-		}
-		found, err = filepath.Rel(built, name)
-		if err != nil {
-			return err
-		}
-		return fs.SkipAll
+		return bytes.Contains(text, []byte("pagefind/")) && loads.Match(text), err
 	})
-	return found, err
 }

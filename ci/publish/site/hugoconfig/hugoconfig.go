@@ -77,6 +77,11 @@ func LoadFS(site fs.FS) (Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return LoadFiles(site, names...)
+}
+
+// LoadFiles is Load on files of a site that is a file system.
+func LoadFiles(site fs.FS, names ...string) (Config, error) {
 	return Load(names, func(name string) ([]byte, error) { return fs.ReadFile(site, name) })
 }
 

@@ -47,7 +47,7 @@ func (r reader) bounds() (least, most mention, err error) {
 		return mention{}, mention{}, err
 	}
 	for _, name := range files {
-		config, err := hugoconfig.Load([]string{name}, func(name string) ([]byte, error) { return fs.ReadFile(site, name) })
+		config, err := hugoconfig.LoadFiles(site, name)
 		if broken, ok := errors.AsType[*hugoconfig.FileError](err); ok {
 			broken.Name = path.Join(r.site, name)
 		}
