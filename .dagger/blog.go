@@ -277,7 +277,8 @@ func (b blog) runHugo(ctx context.Context, export *exported, caches dagger.WithC
 	out, err := container.
 		With(caches).
 		WithMountedDirectory("/export", folder).
-		WithExec(append([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site), "--cache=" + cacheMount, "--out=" + public,
+		WithExec(append([]string{publishProgram, "build", "--site=" + path.Join("/export", export.Site),
+			"--cache=" + cacheMount, "--out=" + public,
 			"--base-url=" + b.baseURL, "--hugo-from=" + export.Hugo.From, "--warnings-out=" + warnings,
 			fmt.Sprintf("--after-build=%t", len(b.after) > 0)}, given(flag{"retry-for", b.retryFor})...)).
 		Directory(made).
@@ -288,11 +289,11 @@ func (b blog) runHugo(ctx context.Context, export *exported, caches dagger.WithC
 	return container, folder, &builtSite{public: out.Directory("public"), made: out}, nil
 }
 
-// runAfter runs the commands of afterBuild on what Hugo built, which stands in the site's folder as it does on its
-// author's machine. They get no cache and no secret, and castle-publish gives them no network.
-func (b blog) runAfter(ctx context.Context, container *dagger.Container, folder *dagger.Directory, export *exported, public *dagger.Directory) (
-	_ *dagger.Directory, err error,
-) {
+// runAfter runs the commands of afterBuild on what Hugo built, which is in the site's folder as on its author's
+// machine. They get no cache and no secret, and castle-publish gives them no network.
+func (b blog) runAfter(
+	ctx context.Context, container *dagger.Container, folder *dagger.Directory, export *exported, public *dagger.Directory,
+) (_ *dagger.Directory, err error) {
 	ctx, done := b.timer.step(ctx, "run afterBuild")
 	defer func() { done(err) }()
 	at := path.Join(export.Site, export.Built)
@@ -316,7 +317,8 @@ func (b blog) nodeModules(hugo *dagger.Container, export *exported) *dagger.Dire
 	return hugo.
 		With(b.cached(export, "npm")).
 		WithMountedDirectory("/site", lists).
-		WithExec(append([]string{publishProgram, "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made}, given(flag{"retry-for", b.retryFor})...)).
+		WithExec(append([]string{publishProgram, "node-modules", "--site=/site", "--cache=" + cacheMount, "--out=" + made},
+			given(flag{"retry-for", b.retryFor})...)).
 		Directory(made)
 }
 

@@ -1,5 +1,5 @@
-// Package retry does something again while it fails in a way that may pass. Each failure is told to the person who waits: as a line, and as
-// a step of the trace that lasts as long as the pause.
+// Package retry repeats what fails in a way that may pass. It reports each failure to the person who waits: as a line, and as a step of
+// the trace that lasts as long as the pause.
 package retry
 
 import (
